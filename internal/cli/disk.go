@@ -22,7 +22,8 @@ type diskFlags struct {
 	block, size, rate  string
 	depth              int
 	ladder             bool
-	engine, way, sync  string
+	engine, sync       string
+	ways               []string
 	duration, interval time.Duration
 	overwrite          string
 	yes                bool
@@ -55,6 +56,17 @@ Without --test these tests run, one after the other:
 
 A figure is the disk's only when the bytes at the device are those at the file within 5 %. The
 kernel's counters show it. Otherwise the result names what answered, and the exit status is 3.
+Ways past the page cache:
+
+  direct    O_DIRECT
+  dropped   pages are dropped before the test and behind each read, and the result is checked
+  group     linerate enters a memory control group of its own, with 16 MiB for pages (root)
+  pinned    linerate locks memory until a twentieth is left, 32 to 256 MiB, and gives it back at the
+            end; this slows other programs, and any end of linerate frees the memory (root)
+  larger    --size is at least twice the memory
+  buffered  none: the cache is measured too, as by dd
+  auto      the first of direct, dropped and group that works (the default)
+
 A virtual disk answers from its host's memory where the host likes, and no guest can see that: read
 a part that was never read before, and again, and compare.
 
@@ -63,6 +75,7 @@ and each latency counts from the time when the operation was due.`,
 		Example: "  linerate disk /srv\n" +
 			"  linerate disk /srv --test random-read --ladder\n" +
 			"  linerate disk /srv --test random-write --sync dsync --rate 200\n" +
+			"  linerate disk /srv --test sequential-read --way buffered,pinned\n" +
 			"  linerate disk /dev/sdb --test random-read --depth 32",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, specs, err := f.plan(args[0])
@@ -127,9 +140,8 @@ func (f *diskFlags) add(c *cobra.Command) {
 		"find the knee first: 1, 2, 4 … operations in flight until more add nothing; then test at the knee")
 	flags.StringVar(&f.engine, "engine", "",
 		"psync (a thread for each operation in flight) or io_uring (default: io_uring above one in flight)")
-	flags.StringVar(&f.way, "way", "auto",
-		"way past the page cache: direct, dropped (pages are dropped behind each read), buffered (measures the cache), "+
-			"or auto: the first that works")
+	flags.StringSliceVar(&f.ways, "way", []string{"auto"},
+		"ways past the page cache, each test with each way: "+words(storage.Ways()))
 	flags.StringVar(&f.sync, "sync", "none", "how a write becomes durable: none, fdatasync or dsync")
 	flags.StringVar(&f.rate, "rate", "",
 		"operations per second as in 500 or 20k, or bytes per second as in 50MB/s (default: as fast as possible)")
@@ -176,10 +188,10 @@ func (f *diskFlags) plan(path string) (storage.Target, []storage.Spec, error) {
 		return target, nil, usagef("--ladder runs as fast as possible: leave --rate out")
 	}
 	var specs []storage.Spec
-	for _, t := range tests {
-		spec := storage.Spec{Test: t, Engine: storage.Engine(f.engine), Way: storage.Way(f.way),
-			Sync: storage.Sync(f.sync), BlockBytes: int(min(block, 1<<30)), Depth: f.depth, Duration: f.duration,
-			Interval: f.interval}
+	for i := range len(tests) * len(f.ways) {
+		t, way := tests[i/len(f.ways)], storage.Way(f.ways[i%len(f.ways)])
+		spec := storage.Spec{Test: t, Engine: storage.Engine(f.engine), Way: way, Sync: storage.Sync(f.sync),
+			BlockBytes: int(min(block, 1<<30)), Depth: f.depth, Duration: f.duration, Interval: f.interval}
 		if len(f.tests) == 0 && !t.Writes() {
 			spec.Sync = storage.NoSync // of a suite only the writes have one
 		}
@@ -243,11 +255,15 @@ func (f *diskFlags) run(cmd *cobra.Command, s *storage.Session, spec storage.Spe
 	}, interim)
 }
 
-// overwriteHint says how writes to an existing target are permitted.
+// overwriteHint says how writes to an existing target are permitted, and makes an impossible test
+// an error of usage.
 func overwriteHint(err error, path string) error {
 	if errors.Is(err, storage.ErrOverwrite) {
 		return statusError{status: exitNotPermitted, message: err.Error(),
 			hint: fmt.Sprintf("--overwrite %s --yes permits it", path)}
+	}
+	if errors.Is(err, storage.ErrBadSpec) { // a test that this file cannot have
+		return badDisk(err)
 	}
 	return err
 }

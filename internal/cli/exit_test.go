@@ -68,7 +68,8 @@ func TestTuneFlags(t *testing.T) {
 // far, not instead of it, and that a step ends both.
 func TestStatusKeepsTheEstimate(t *testing.T) {
 	var screen bytes.Buffer
-	show := tuneProgress(progress.New(&screen, progress.All), goal.Throughput)
+	show := tuneProgress(progress.New(&screen, progress.All),
+		func(x float64) string { return goalText(goal.Throughput, x) })
 	show(tune.Event{Kind: tune.EventEstimate, Text: "pair 1 of 6: ×2"})
 	show(tune.Event{Kind: tune.EventSegment, Arm: "B", Pair: 2, Objective: 941e6})
 	show(tune.Event{Kind: tune.EventVerdict, Text: "kept"})

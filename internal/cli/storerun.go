@@ -18,6 +18,7 @@ type runRecord struct {
 	app          *app
 	recorder     *runs.Recorder
 	target, goal string
+	unit         string // of the objective; empty: that of a network's goal
 	began        time.Time
 }
 
@@ -36,7 +37,7 @@ func (a *app) recordRun(target, goal string) (*runRecord, error) {
 // complete.
 func (r *runRecord) document(t *loop.Tuning, unfinished string) *report.TuneDocument {
 	d := report.NewTune(r.app.envelope(t.Before.Near.Name), report.TuneRun{
-		ID: r.recorder.ID, Target: r.target, Goal: r.goal, Findings: t.Before.Findings, Outcome: t.Outcome,
+		ID: r.recorder.ID, Target: r.target, Goal: r.goal, Unit: r.unit, Findings: t.Before.Findings, Outcome: t.Outcome,
 		Changes:  t.Changes,
 		Duration: time.Since(r.began), Unfinished: unfinished,
 	})

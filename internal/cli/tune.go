@@ -76,6 +76,11 @@ once more after they have been in force for that time; Ctrl-C during this wait l
 arms). Each trial then says what differs in the stages of the network path and in the functions of
 the kernel: in time per packet, or per kilobyte where the change makes packets larger.
 
+disk:PATH tunes the disk below a directory, a file or a block device of this host in the same way:
+its read-ahead, scheduler and queue. It only reads, except that a directory gets a file without a
+name, as with linerate disk. The goals are throughput (sequential reads through the cache), latency
+(single random reads) and operations (random reads with many in flight).
+
 --objective states what to improve and what it may not cost: GOAL where TERM<VALUE and …
 A change that breaks a bound is not kept, however large its gain. The goals are throughput, latency
 and packets (small datagrams that arrive). The terms are:
@@ -83,11 +88,18 @@ and packets (small datagrams that arrive). The terms are:
 		Example: "  linerate tune 192.0.2.7 --key-file FILE\n" +
 			"  linerate tune ssh://root@db2 --goal latency --budget 5m --html result.html\n" +
 			"  linerate tune 192.0.2.7 --objective 'throughput where p99_rtt<5ms and cpu<80%'\n" +
-			"  linerate tune 192.0.2.7 --knobs 'ethtool:*/coalesce.*' --dry-run",
-		RunE: func(cmd *cobra.Command, args []string) error { return a.tune(cmd, args[0], f) },
+			"  linerate tune 192.0.2.7 --knobs 'ethtool:*/coalesce.*' --dry-run\n" +
+			"  linerate tune disk:/srv --goal throughput",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if path, ok := strings.CutPrefix(args[0], diskScheme); ok {
+				return a.tuneDisk(cmd, path, f)
+			}
+			return a.tune(cmd, args[0], f)
+		},
 	}
 	f.target.add(c)
-	c.Flags().StringVar(&f.goal, "goal", "", "what to improve: throughput (the default), latency or packets")
+	c.Flags().StringVar(&f.goal, "goal", "",
+		"what to improve: throughput (the default), latency or packets; of a disk throughput, latency or operations")
 	c.Flags().StringVar(&f.objective, "objective", "", "goal with bounds, as above")
 	c.Flags().StringVar(&f.allow, "allow", "d1",
 		"highest disturbance of a change: d0 none, d1 new connections only, d2 short loss, d3 link down")
@@ -124,15 +136,22 @@ const leastBudget = 8 * time.Second
 // The budget is at most 50 minutes, because the far side grants a trial at most an hour and the
 // lease must outlast the experiment (leaseFor).
 func (f tuneFlags) options() (loop.TuneOptions, error) {
+	o, err := f.bounds()
+	if err != nil {
+		return o, err
+	}
+	o.Objective, err = f.wanted()
+	return o, err
+}
+
+// bounds are the options without the objective.
+func (f tuneFlags) bounds() (loop.TuneOptions, error) {
 	o := loop.TuneOptions{
 		Direction: f.load.direction(), Streams: f.load.parallel, Budget: f.budget, MaxTrials: f.trials, Soak: f.soak,
 		Segment: f.load.duration, WarmUp: f.warmUp, Seed: f.seed, Thorough: f.thorough, DryRun: f.dryRun,
 		ForceOwned: f.force,
 	}
 	var err error
-	if o.Objective, err = f.wanted(); err != nil {
-		return o, err
-	}
 	switch {
 	case f.budget > 0 && f.budget < leastBudget:
 		return o, usagef("--budget %v: too small: the first diagnosis alone takes up to %v, and a proof takes longer",
@@ -241,7 +260,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	o.FarFixed, o.FarRefuses = farRefusals(client.Info())
 	o.Step = func(step string) { p.Status("%s", step) }
 	o.Planned = func(plan *loop.Plan) { showPlan(p, plan) }
-	o.Progress = tuneProgress(p, o.Objective.Goal)
+	o.Progress = tuneProgress(p, func(x float64) string { return goalText(o.Objective.Goal, x) })
 	if f.profile && !o.DryRun {
 		if o.Samplers, err = samplers(client); err != nil {
 			return profileError(err)
@@ -367,12 +386,12 @@ func tuneStatus(o *tune.Outcome) error {
 // tuneProgress shows an experiment: decisions stay on the screen, the current step rewrites one
 // line. That line shows the last segment beside the estimate so far, so it changes every second or
 // two.
-func tuneProgress(p *progress.Line, g goal.Goal) func(tune.Event) {
+func tuneProgress(p *progress.Line, figure func(float64) string) func(tune.Event) {
 	estimate := ""
 	return func(e tune.Event) {
 		switch e.Kind {
 		case tune.EventSegment:
-			p.Status("%s  %s", segmentText(e, g), estimate)
+			p.Status("%s  %s", segmentText(e, figure), estimate)
 		case tune.EventEstimate:
 			estimate = e.Text
 			p.Status("%s", estimate)
@@ -384,7 +403,7 @@ func tuneProgress(p *progress.Line, g goal.Goal) func(tune.Event) {
 }
 
 // segmentText describes one segment: its arm, its pair and its result.
-func segmentText(e tune.Event, g goal.Goal) string {
+func segmentText(e tune.Event, figure func(float64) string) string {
 	if e.Discard != "" {
 		return e.Text
 	}
@@ -392,14 +411,18 @@ func segmentText(e tune.Event, g goal.Goal) string {
 	if arm == "" {
 		arm = e.Arm // a level in the search for the best one
 	}
-	figure := unit.BitRate(e.Objective).String()
+	return fmt.Sprintf("%s, pair %d: %s", arm, e.Pair, figure(e.Objective))
+}
+
+// goalText writes a figure of a goal.
+func goalText(g goal.Goal, x float64) string {
 	switch g {
 	case goal.Latency:
-		figure = unit.FormatCount(e.Objective) + " transactions/s"
+		return unit.FormatCount(x) + " transactions/s"
 	case goal.Packets:
-		figure = unit.FormatCount(e.Objective) + " packets/s"
+		return unit.FormatCount(x) + " packets/s"
 	}
-	return fmt.Sprintf("%s, pair %d: %s", arm, e.Pair, figure)
+	return unit.BitRate(x).String()
 }
 
 // page is a result page that is still empty.

@@ -7,6 +7,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/diagnose/processors"
+	"github.com/linerate/linerate/internal/storage"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -21,6 +22,7 @@ type DiagnoseDocument struct {
 	Findings []evidence.Finding `json:"findings"`
 	// what could not be seen; the confidence of the findings is already lowered for it
 	Blind    []diagnose.Blind   `json:"blind,omitempty"`
+	Copy     *storage.Copy      `json:"copy,omitempty"`    // which of disk and network holds a copy, where requested
 	CPU      *processors.Triage `json:"cpu,omitempty"`     // where CPU time went, where requested
 	Watched  []Watched          `json:"watched,omitempty"` // the hosts that were watched without a run
 	Tests    []DiagnoseTest     `json:"tests,omitempty"`   // the runs that the verdict rests on

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -17,8 +18,9 @@ type TuneDocument struct {
 	// name under which it is stored; `linerate report RUN` shows it again
 	Run    string `json:"run,omitempty"`
 	Target string `json:"target"`
-	Goal   string `json:"goal"` // throughput, latency or packets
-	// of every objective: bits_per_second, transactions_per_second or packets_per_second
+	Goal   string `json:"goal"` // throughput, latency or packets; of a disk throughput, latency or operations
+	// of every objective: bits_per_second, transactions_per_second or packets_per_second; of a disk
+	// bytes_per_second or operations_per_second
 	Unit     string             `json:"objective_unit"`
 	Baseline *Figure            `json:"baseline,omitempty"` // the original settings, in the pilot
 	After    *Figure            `json:"after,omitempty"`    // the kept set, in the last confirmation
@@ -40,7 +42,9 @@ type Figure struct {
 	ThroughputBitsPerSec float64            `json:"throughput_bits_per_second,omitempty"`
 	TransactionsPerSec   float64            `json:"transactions_per_second,omitempty"`
 	PacketsPerSec        float64            `json:"packets_per_second,omitempty"`
-	Objective            float64            `json:"objective"` // the same number, whatever the goal
+	BytesPerSec          float64            `json:"throughput_bytes_per_second,omitempty"` // of a disk
+	OperationsPerSec     float64            `json:"operations_per_second,omitempty"`       // of a disk
+	Objective            float64            `json:"objective"`                             // the same number, whatever the goal
 	Guards               map[string]float64 `json:"guards,omitempty"`
 	Segments             int                `json:"segments_total"`
 }
@@ -50,6 +54,7 @@ type TuneRun struct {
 	ID       string // empty: not stored
 	Target   string
 	Goal     string             // throughput, latency or packets
+	Unit     string             // of the objective; empty: that of a network's goal
 	Findings []evidence.Finding // before
 	Outcome  *tune.Outcome      // nil: nothing was tried
 	Changes  []journal.Change   // of both hosts
@@ -75,6 +80,7 @@ func NewTune(e Envelope, r TuneRun) *TuneDocument {
 	case "packets":
 		d.Unit = "packets_per_second"
 	}
+	d.Unit = cmp.Or(r.Unit, d.Unit)
 	d.Outcome.State = tune.StateUndone
 	if r.Outcome != nil {
 		d.Outcome = *r.Outcome
@@ -123,6 +129,10 @@ func (d *TuneDocument) figure(objective float64, guards map[string]float64, segm
 		f.ThroughputBitsPerSec = objective
 	case "packets_per_second":
 		f.PacketsPerSec = objective
+	case "bytes_per_second":
+		f.BytesPerSec = objective
+	case "operations_per_second":
+		f.OperationsPerSec = objective
 	default:
 		f.TransactionsPerSec = objective
 	}

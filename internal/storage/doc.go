@@ -23,7 +23,14 @@
 //
 //	direct    O_DIRECT; checked afterwards, because tmpfs accepts it and btrfs falls back silently
 //	dropped   pages are dropped behind each read (POSIX_FADV_DONTNEED after fdatasync), and checked
+//	group     a memory control group of version 1 or 2 around this process, 16 MiB and its buffers
+//	pinned    this process locks memory until [LeftBytes] are available; the kernel frees the memory
+//	          at every end of the process, and ends this process first when memory runs out
+//	larger    a file of at least twice the memory
 //	buffered  no way: the cache is measured, and the result says so
+//
+// Auto takes the first of direct, dropped and group that works. Pinned takes memory from all other
+// programs, so only a user chooses it.
 //
 // # Units
 //
@@ -32,17 +39,19 @@
 // # Sources
 //
 // open(2) O_DIRECT and O_TMPFILE, statx(2) STATX_DIOALIGN, pwritev2(2) RWF_DSYNC, posix_fadvise(2),
-// cachestat(2), mincore(2), Documentation/admin-guide/iostats.rst, proc_pid_io(5),
-// Documentation/filesystems/fiemap.rst, Documentation/admin-guide/cgroup-v2.rst (io.max) and
-// cgroup-v1/blkio-controller.rst. Order of the latency floors: a disk of 7200/min turns in 8.3 ms;
-// flash reads a page in 40 to 100 µs; SATA adds 10 µs.
+// cachestat(2), mincore(2), mlock(2), proc_pid_io(5), proc_pid_oom_score_adj(5),
+// Documentation/admin-guide/iostats.rst, Documentation/filesystems/fiemap.rst, cgroup-v2.rst
+// (io.max, memory.max), cgroup-v1/blkio-controller.rst and cgroup-v1/memory.rst of
+// Documentation/admin-guide. Order of the latency floors: a disk of 7200/min turns in 8.3 ms; flash
+// reads a page in 40 to 100 µs; SATA adds 10 µs.
 //
 // # Limits
 //
 // Linux only. A virtual disk is measured up to the host that provides it: no guest can see that
 // host's cache. Between creating and unlinking a file there is a moment in which kill -9 leaves a
-// file called .linerate-disk-*; it exists only on file systems without O_TMPFILE. Bytes of other
-// programs at the same device are separated by /proc/self/io, which does not see below a loop
-// device. While a test runs the process collects no garbage, and a device that never answers holds
-// its thread.
+// file called .linerate-disk-*; it exists only on file systems without O_TMPFILE. After kill -9 in
+// a test with way group an empty control group linerate-disk-PID stays until the next such test.
+// Bytes of other programs at the same device are separated by /proc/self/io, which does not see
+// below a loop device. While a test runs the process collects no garbage, and a device that never
+// answers holds its thread.
 package storage

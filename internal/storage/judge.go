@@ -133,6 +133,9 @@ func (e Evidence) whose(v *Verdict) Whose {
 		v.because("%s read at the file, %s at the device: the kernel reads more than the test asked for.",
 			unit.Bytes(e.FileBytes), unit.Bytes(moved))
 		return ReadAhead
+	case *v.DeviceRatio > 1+tolerance && !e.Spec.Test.Writes():
+		v.because("%s read at the file, %s at %s: the rest was read ahead for operations after the end.",
+			unit.Bytes(e.FileBytes), unit.Bytes(moved), e.BottomName)
 	case *v.DeviceRatio > 1+tolerance:
 		v.because("%s written at the file, %s at the device: the file system writes its journal and metadata too.",
 			unit.Bytes(e.FileBytes), unit.Bytes(moved))

@@ -28,6 +28,7 @@ type load struct {
 
 	base     time.Time     // the clock of the test
 	monotone time.Duration // the same moment on CLOCK_MONOTONIC, for sleeps
+	begun    atomic.Bool
 	stop     atomic.Bool
 
 	next    atomic.Int64 // number of the next operation
@@ -100,7 +101,7 @@ func (l *load) behind(offset int64) {
 
 // newLoad makes a test on the first bytes of a file.
 func newLoad(spec Spec, fd int, size int64) *load {
-	l := &load{spec: spec, fd: fd, size: size, drop: spec.Way == Dropped && !spec.Test.Writes()}
+	l := &load{spec: spec, fd: fd, size: size, base: time.Now(), drop: spec.Way == Dropped && !spec.Test.Writes()}
 	threads := 1
 	if spec.Engine == Psync {
 		threads = spec.Depth
@@ -126,13 +127,18 @@ func (l *load) run(ctx context.Context) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), len(l.workers)+1)))
 	halt := context.AfterFunc(ctx, func() { l.stop.Store(true) })
 	defer halt()
-	l.base, l.monotone = time.Now(), sys.Monotonic()
-	var all sync.WaitGroup
+	var all, ready sync.WaitGroup
+	ready.Add(len(l.workers))
 	for i, w := range l.workers {
 		all.Go(func() {
 			runtime.LockOSThread() // never unlocked: the thread ends with its timer slack
 			// The kernel delays a sleep by up to 50 µs otherwise (prctl(2) PR_SET_TIMERSLACK).
 			_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+			ready.Done()
+			// Each thread waits with its logical processor: to be given one takes a busy host milliseconds.
+			for !l.begun.Load() {
+				sys.SleepUntilKept(sys.Monotonic() + 50*time.Microsecond)
+			}
 			thread := sys.ThreadID()
 			before, _ := sys.ThreadTime(thread) // of this thread, so it is there
 			if l.spec.Engine == IOUring {
@@ -147,6 +153,11 @@ func (l *load) run(ctx context.Context) error {
 			}
 		})
 	}
+	// The time begins when all threads are there: to start 64 of them takes a busy host a tenth of a
+	// second.
+	ready.Wait()
+	l.base, l.monotone = time.Now(), sys.Monotonic()
+	l.begun.Store(true)
 	all.Wait()
 	var errs []error
 	for _, w := range l.workers {
@@ -160,6 +171,9 @@ func (l *load) run(ctx context.Context) error {
 
 // calling is a thread with one operation in flight.
 func (l *load) calling(w *worker, buffer []byte) error {
+	if l.spec.Test == RandomRead && l.spec.Rate == 0 && !l.drop && l.spec.Depth > 1 {
+		return l.bursting(w, buffer)
+	}
 	for !l.stop.Load() {
 		number := l.next.Add(1) - 1
 		began := l.now()
@@ -186,6 +200,39 @@ func (l *load) calling(w *worker, buffer []byte) error {
 		}
 		w.record(l.now() - began)
 		l.behind(offset)
+	}
+	return nil
+}
+
+// burstTime bounds a burst; the counters of interim results are those of whole bursts.
+const burstTime = time.Second
+
+// bursting is calling for random reads as fast as possible beside other threads.
+func (l *load) bursting(w *worker, buffer []byte) error {
+	if err := sys.HoldThread(); err != nil {
+		return fmt.Errorf("block a signal: %w", err)
+	}
+	step := burstTime
+	if l.spec.Interval > 0 {
+		step = min(step, l.spec.Interval/2)
+	}
+	var b sys.Burst
+	for !l.stop.Load() {
+		now := l.now()
+		if now >= l.spec.Duration {
+			return nil
+		}
+		for i := range b.Offsets {
+			b.Offsets[i] = l.offset(w, 0)
+		}
+		until := min(now+step, l.spec.Duration)
+		failed, err := b.Read(l.fd, buffer, l.monotone+until, &l.stop)
+		for _, took := range b.Took[:b.Done] {
+			w.record(time.Duration(took))
+		}
+		if failed {
+			return operationError(l.spec.Test, b.Offsets[b.Done], b.Got, len(buffer), err)
+		}
 	}
 	return nil
 }

@@ -32,10 +32,14 @@ type Result struct {
 	CPUSecondsPerOp float64   `json:"cpu_seconds_per_operation,omitempty"`
 	Intervals       []Sample  `json:"intervals,omitempty"`
 	Layers          []Counted `json:"layers,omitempty"` // bytes at each device meanwhile
-	Ladder          []Rung    `json:"ladder,omitempty"`
-	Knee            int       `json:"knee_depth,omitempty"`
-	Errors          uint64    `json:"errors_total,omitempty"`
-	Warnings        []string  `json:"warnings,omitempty"`
+	// PinnedBytes is the memory that was locked meanwhile, and GroupBytes the limit of the memory
+	// control group that held this process.
+	PinnedBytes int64    `json:"pinned_bytes,omitempty"`
+	GroupBytes  int64    `json:"group_limit_bytes,omitempty"`
+	Ladder      []Rung   `json:"ladder,omitempty"`
+	Knee        int      `json:"knee_depth,omitempty"`
+	Errors      uint64   `json:"errors_total,omitempty"`
+	Warnings    []string `json:"warnings,omitempty"`
 }
 
 // Latency is the time of single operations, in seconds.

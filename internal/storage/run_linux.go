@@ -49,6 +49,11 @@ func (s *Session) Run(ctx context.Context, spec Spec, progress func(Sample)) (*R
 	if err := s.clear(spec); err != nil {
 		return nil, err
 	}
+	room, err := s.squeeze(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	defer room.release()
 	e := Evidence{Spec: spec, Stack: s.Subject.Stack, ResidentBefore: s.resident(), BackingBefore: s.backing(),
 		HoleRatio: s.holes, UnwrittenRatio: s.unwritten, EncodedRatio: s.encoded}
 
@@ -56,19 +61,20 @@ func (s *Session) Run(ctx context.Context, spec Spec, progress func(Sample)) (*R
 	watching := make(chan []Sample)
 	done := make(chan struct{})
 	go func() { watching <- l.watch(done, progress) }()
-	began := time.Now()
 	broken := l.run(ctx)
 	// Buffered writes are not at the device before they are flushed: the flush is a part of the
 	// test's time, unless the cache itself is measured.
-	if spec.Test.Writes() && way == Dropped && spec.Sync == NoSync {
+	if spec.Test.Writes() && way.past() && spec.Sync == NoSync {
 		broken = errors.Join(broken, unix.Fdatasync(l.fd))
 	}
-	elapsed := time.Since(began)
+	elapsed := l.now()
 	close(done)
 	samples := <-watching
 	after := s.counters()
 
 	r := l.result(elapsed, samples)
+	note(room.release())
+	r.PinnedBytes, r.GroupBytes = room.pinned, room.limit
 	r.Warnings = append(r.Warnings, notes...)
 	r.Layers = s.counted(before, after, elapsed)
 	e.ResidentAfter = s.resident()
@@ -93,8 +99,11 @@ func (s *Session) Run(ctx context.Context, spec Spec, progress func(Sample)) (*R
 // clear drops the file's pages where the way needs that, and switches read-ahead off for random
 // reads.
 func (s *Session) clear(spec Spec) error {
-	if spec.Way != Dropped {
+	if spec.Way == Direct {
 		return nil
+	}
+	if spec.Way == Buffered { // as any program reads
+		return s.advise(unix.FADV_NORMAL)
 	}
 	if s.writes {
 		if err := unix.Fdatasync(s.fd()); err != nil {
@@ -104,10 +113,13 @@ func (s *Session) clear(spec Spec) error {
 	if err := sys.DropPages(s.fd(), 0, 0); err != nil {
 		return fmt.Errorf("drop pages of %s: %w", s.Subject.Path, err)
 	}
-	advice := unix.FADV_NORMAL
 	if spec.Test.Random() {
-		advice = unix.FADV_RANDOM
+		return s.advise(unix.FADV_RANDOM)
 	}
+	return s.advise(unix.FADV_NORMAL)
+}
+
+func (s *Session) advise(advice int) error {
 	if err := unix.Fadvise(s.fd(), 0, 0, advice); err != nil {
 		return fmt.Errorf("set read-ahead of %s: %w", s.Subject.Path, err)
 	}

@@ -355,16 +355,37 @@ func (s *Session) way(spec Spec) (Way, *os.File, string, error) {
 			return "", nil, "", fmt.Errorf("measure %s directly: %s", s.Subject.Path, strings.TrimPrefix(note, "not direct: "))
 		}
 		return Direct, s.direct, "", nil
-	case Dropped, Buffered:
+	case Dropped, Grouped, Pinned, Buffered:
 		return spec.Way, s.file, "", nil
+	case Larger:
+		if total := memoryOf(s.tree).total; s.Subject.SizeBytes < 2*total {
+			return "", nil, "", fmt.Errorf("%w: way larger needs a file of twice the memory: --size %s",
+				ErrBadSpec, unit.Bytes(2*total))
+		}
+		return Larger, s.file, "", nil
 	}
 	switch {
 	case usable:
 		return Direct, s.direct, "", nil
 	case s.Subject.Stack.InMemory() != "":
 		return Buffered, s.file, note, nil
+	case s.droppable():
+		return Dropped, s.file, note, nil
 	}
-	return Dropped, s.file, note, nil
+	note += "; not dropped: pages of the file stay in memory, as when another program has mapped them"
+	if g, err := newGroup(s.tree, spec); err == nil {
+		g.remove()
+		return Grouped, s.file, note, nil
+	}
+	return Dropped, s.file, note + "; --way pinned leaves them no room", nil
+}
+
+// droppable reports whether the kernel forgets the pages of the file when asked.
+func (s *Session) droppable() bool {
+	if s.clear(Spec{Test: SequentialRead, Way: Dropped}) != nil {
+		return false
+	}
+	return s.resident() <= tolerance
 }
 
 // engine chooses how operations reach the kernel.

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -48,13 +49,22 @@ const (
 // Way is a way past the page cache.
 type Way string
 
-// The ways.
+// The ways, in the order of the ladder.
 const (
-	Auto     Way = "auto" // the first of the ladder that works
+	Auto     Way = "auto" // the first of direct, dropped and group that works
 	Direct   Way = "direct"
 	Dropped  Way = "dropped"
+	Grouped  Way = "group"  // this process has a memory control group with little room for pages
+	Pinned   Way = "pinned" // this process locks memory until little is left for pages
+	Larger   Way = "larger" // the file is at least twice as large as the memory
 	Buffered Way = "buffered"
 )
+
+// Ways returns all ways.
+func Ways() []Way { return []Way{Auto, Direct, Dropped, Grouped, Pinned, Larger, Buffered} }
+
+// past reports whether buffered operations of this way are to go past the page cache.
+func (w Way) past() bool { return w == Dropped || w == Grouped || w == Pinned || w == Larger }
 
 // Bounds of a Spec.
 const (
@@ -131,8 +141,8 @@ func (s Spec) Normalize() (Spec, error) {
 		return bad("no engine %q; choose from %s, %s", s.Engine, Psync, IOUring)
 	case s.Sync != NoSync && s.Sync != Fdatasync && s.Sync != Dsync:
 		return bad("no sync %q; choose from %s, %s, %s", s.Sync, NoSync, Fdatasync, Dsync)
-	case s.Way != Auto && s.Way != Direct && s.Way != Dropped && s.Way != Buffered:
-		return bad("no way %q; choose from %s, %s, %s, %s", s.Way, Auto, Direct, Dropped, Buffered)
+	case !slices.Contains(Ways(), s.Way):
+		return bad("no way %q; choose from %v", s.Way, Ways())
 	}
 	return s, nil
 }

@@ -60,6 +60,13 @@ func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.
 	hosts map[tune.Side]reader) *Plan {
 	tests := newProber(nil, base).specs
 	p := &Plan{Objective: o.Objective.String(), Segment: base.segment, WarmUp: tests[0].WarmUp, each: base.each()}
+	p.fill(ctx, o, candidates, refused, hosts)
+	return p
+}
+
+// fill completes a plan whose segments are known.
+func (p *Plan) fill(ctx context.Context, o TuneOptions, candidates []tune.Candidate, refused refusals,
+	hosts map[tune.Side]reader) {
 	segment := p.each
 	fixed := 0
 	for _, c := range candidates {
@@ -99,7 +106,6 @@ func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.
 			fmt.Sprintf("the whole plan takes %v or more, but the budget is %v: what does not fit is left out",
 				p.AtLeast.Round(time.Second), o.Budget))
 	}
-	return p
 }
 
 // nothingTried returns the outcome of a plan that is not carried out.

@@ -60,6 +60,7 @@ type Guest struct {
 	talk    *talk
 	answers *json.Decoder
 	port    *os.File
+	monitor *monitor
 	mu      sync.Mutex // one request at a time
 }
 
@@ -91,7 +92,7 @@ func boot(ctx context.Context, o Options) (g *Guest, err error) {
 		return nil, err
 	}
 	initramfs := filepath.Join(g.dir, "initramfs")
-	err = buildInitramfs(initramfs, k, o)
+	err = errors.Join(buildInitramfs(initramfs, k, o), makeDrives(g.dir, o.Drives))
 	if err == nil {
 		err = g.start(qemu, arguments(o, k.image, initramfs))
 	}
@@ -145,6 +146,7 @@ func arguments(o Options, image, initramfs string) []string {
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-chardev", "socket,id=talk,fd=3", "-device", "virtio-serial-pci", "-device",
 		"virtserialport,chardev=talk,name=" + portName,
+		"-chardev", "socket,id=monitor,fd=4", "-mon", "chardev=monitor,mode=control",
 	}
 	if o.Counted {
 		// shift=0: 2^0 ns each. Without sleep an idle guest goes on to its next timer at once.
@@ -160,6 +162,7 @@ func arguments(o Options, image, initramfs string) []string {
 		// not the host.
 		args = append(args, "-drive", "file="+o.Disk.image+",format=raw,if=virtio,cache=unsafe")
 	}
+	args = append(args, driveArguments(o.Drives)...)
 	for i, c := range o.Cards {
 		id := "card" + strconv.Itoa(i)
 		hub := len(o.Cards) + c.Wire // lower numbers are for cards without a wire, one each
@@ -202,9 +205,14 @@ func (g *Guest) start(qemu string, args []string) error {
 	g.port = os.NewFile(uintptr(fds[0]), "guest")
 	theirs := os.NewFile(uintptr(fds[1]), "guest's end")
 	defer theirs.Close()
+	var control *os.File
+	if g.monitor, control, err = newMonitor(); err != nil {
+		return errors.Join(err, g.port.Close())
+	}
+	defer control.Close()
 	cmd := exec.Command(qemu, args...)
 	cmd.Dir = g.dir
-	cmd.ExtraFiles = []*os.File{theirs} // descriptor 3
+	cmd.ExtraFiles = []*os.File{theirs, control} // descriptors 3 and 4
 	cmd.Stdout, cmd.Stderr = g.console, g.console
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNET,
@@ -229,7 +237,7 @@ func (g *Guest) start(qemu string, args []string) error {
 		}
 	}()
 	if err := <-started; err != nil {
-		return errors.Join(fmt.Errorf("start %s: %w", emulator, err), g.port.Close())
+		return errors.Join(fmt.Errorf("start %s: %w", emulator, err), g.port.Close(), g.monitor.Close())
 	}
 	g.process = cmd.Process
 	g.talk, g.answers = newTalk(g.port), json.NewDecoder(bufio.NewReader(g.port))
@@ -358,7 +366,7 @@ func (g *Guest) Wait(ctx context.Context) error {
 func (g *Guest) Close() error {
 	_ = g.process.Kill() // fails if the guest has ended
 	<-g.ended
-	return errors.Join(g.port.Close(), os.RemoveAll(g.dir))
+	return errors.Join(g.port.Close(), g.monitor.Close(), os.RemoveAll(g.dir))
 }
 
 // buildInitramfs writes the initramfs of a guest to a file.

@@ -51,3 +51,6 @@ func (*Disk) Close() error { return nil }
 
 // Close does nothing.
 func (*Guest) Close() error { return nil }
+
+// Unplug is for Linux.
+func (*Guest) Unplug(context.Context, int) error { return errors.ErrUnsupported }

@@ -35,6 +35,16 @@ type Options struct {
 	// Programs.
 	Disk  *Disk
 	Files []File // written to the disk before its system starts
+	// Drives are empty virtio disks behind PCI Express ports, without Disk named vda, vdb, … in this
+	// order. They need the module virtio_blk.
+	Drives []Drive
+}
+
+// Drive is an empty disk of a guest, which ends with it.
+type Drive struct {
+	SizeBytes int64
+	// The emulator delays what exceeds these limits; 0: none.
+	OperationsPerSec, BytesPerSec int64
 }
 
 // File is a file to write to a disk.

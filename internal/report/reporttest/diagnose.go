@@ -4,6 +4,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/storage"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -48,8 +49,10 @@ func diagnosis() *report.DiagnoseDocument {
 		Probes:  map[evidence.Probe]traffic.Result{evidence.ProbeStreams: streams, evidence.ProbePaced: paced},
 		Refused: map[evidence.Probe]string{evidence.ProbeMTU: "icmp echo: no answer to 3 packets"},
 	}
-	return report.NewDiagnose(Envelope(), "192.0.2.7:7070", c,
-		[]evidence.Finding{findings[0], second, findings[1]}, blind)
+	d := report.NewDiagnose(Envelope(), "192.0.2.7:7070", c, []evidence.Finding{findings[0], second, findings[1]}, blind)
+	d.Copy = storage.NewCopy("/srv", 231e6, &storage.Result{Test: storage.SequentialRead, ThroughputBytesPerSec: 210e6,
+		Verdict: storage.Verdict{Whose: storage.Device}})
+	return d
 }
 
 // passive is a verdict on a host without a load.

@@ -11,6 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
+	"github.com/linerate/linerate/internal/storage"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -32,6 +33,13 @@ func Diagnose(w io.Writer, d *report.DiagnoseDocument, s Style, verbose bool) er
 		p.line("%s", s.dim(clean(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target)+measured(d.Tests))))
 	} else {
 		p.line("%s", s.dim(clean(nameOr(d.Host.Name, "this host")+watchedFor(d.Watched))))
+	}
+	if c := d.Copy; c != nil {
+		p.line("")
+		p.line("%s", s.bold(map[string]string{storage.HeldByDisk: "The disk holds a copy.",
+			storage.HeldByNetwork: "The network holds a copy.",
+			storage.HeldByBoth:    "Disk and network hold a copy alike."}[c.Holds]))
+		p.wrapped("  ", c.Because)
 	}
 	for i, f := range d.Findings {
 		p.line("")

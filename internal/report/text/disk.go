@@ -22,7 +22,11 @@ func Disk(w io.Writer, d *report.DiskDocument, s Style) error {
 	}
 	said := make(map[string]bool)
 	for _, r := range d.Tests {
-		p.diskDetail(r, len(d.Tests) == 1, said)
+		name := string(r.Test)
+		if slices.ContainsFunc(d.Tests, func(x storage.Result) bool { return x.Test == r.Test && x.Way != r.Way }) {
+			name += ", " + string(r.Way)
+		}
+		p.diskDetail(name, r, len(d.Tests) == 1, said)
 	}
 	for _, f := range d.Findings {
 		p.line("")
@@ -123,15 +127,22 @@ const histogramWidth = 40
 
 // diskDetail prints why a figure is whose it is, the ladder, and for a single test the histogram.
 // Said holds the sentences that an earlier test had too.
-func (p *printer) diskDetail(r storage.Result, alone bool, said map[string]bool) {
+func (p *printer) diskDetail(name string, r storage.Result, alone bool, said map[string]bool) {
 	because := slices.DeleteFunc(slices.Clone(r.Because), func(why string) bool { return said[why] })
 	if r.LatencyWhose != r.Whose {
 		because = append(because, fmt.Sprintf("The latency is that of %s, not of the %s.", r.LatencyWhose, r.Whose))
 	}
+	if r.PinnedBytes > 0 {
+		because = append(because, fmt.Sprintf("%s of memory were locked meanwhile.", unit.Bytes(r.PinnedBytes)))
+	}
+	if r.GroupBytes > 0 {
+		because = append(because, fmt.Sprintf("A control group limited the memory of the test to %s.",
+			unit.Bytes(r.GroupBytes)))
+	}
 	because = append(because, r.Warnings...)
 	if len(because)+len(r.Ladder) > 0 {
 		p.line("")
-		p.line("  %s", p.s.dim(string(r.Test)))
+		p.line("  %s", p.s.dim(name))
 	}
 	for _, why := range because {
 		p.wrapped("    ", why)

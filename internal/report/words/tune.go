@@ -101,6 +101,10 @@ func Quantity(d *report.TuneDocument, x float64) string {
 		return unit.BitRate(x).String()
 	case "packets_per_second":
 		return unit.FormatCount(x) + " packets/s"
+	case "bytes_per_second":
+		return unit.Bytes(x).String() + "/s"
+	case "operations_per_second":
+		return unit.FormatCount(x) + " operations/s"
 	}
 	return unit.FormatCount(x) + " trans/s"
 }
@@ -127,6 +131,8 @@ func guardRows(goal string) []guardRow {
 		{"retransmit_ratio", "retransmitted segments"},
 		{"cpu_seconds_per_gigabyte", "CPU time of both hosts per gigabyte"},
 		{"drops_per_gigabyte", "drops per gigabyte"},
+		{"latency_p99_seconds", "latency of an operation, p99"},
+		{"cpu_seconds_per_operation", "CPU time of an operation"},
 	}
 }
 

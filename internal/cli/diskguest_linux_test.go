@@ -1,0 +1,369 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/testenv"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/lab/guest"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/reporttest"
+	"github.com/linerate/linerate/internal/storage"
+)
+
+// diskGuest is a guest with 256 MB and two disks, in which the test binary is linerate.
+type diskGuest struct {
+	*guest.Guest
+	t *testing.T
+}
+
+// newDiskGuest boots it. /srv is an ext4 on vda.
+func newDiskGuest(t *testing.T) diskGuest {
+	t.Helper()
+	testenv.Need(t, testenv.Guest, testenv.Long)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	g, err := guest.Boot(ctx, guest.Options{
+		CPUs: 2, MemoryBytes: 256 << 20,
+		Modules: []string{"virtio_blk", "crc32c_generic", "ext4"},
+		Programs: []string{"sh", "cat", "ln", "mkdir", "mount", "sleep", "mke2fs", "find",
+			"rmdir", "umount", "setpriv", "head", "rm", "sync"},
+		Drives: []guest.Drive{{SizeBytes: 512 << 20}, {SizeBytes: 64 << 20}, {SizeBytes: 256 << 20, OperationsPerSec: 300}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d := diskGuest{g, t}
+	d.sh(`ln /init /usr/bin/linerate # a symbolic link would hide the name from the guard
+		mkdir /srv /spare /slow
+		mke2fs -q -t ext4 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard /dev/vda
+		mke2fs -q -t ext4 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard /dev/vdb
+		mount -t ext4 /dev/vda /srv
+		mount -t ext4 /dev/vdb /spare`)
+	return d
+}
+
+// run runs a script in the guest.
+func (d diskGuest) run(script string) (status int, stdout, stderr string) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), 20*time.Minute)
+	defer cancel()
+	var out, errw bytes.Buffer
+	status, err := d.Run(ctx, guest.Command{Args: []string{"sh", "-c", script},
+		Env: []string{"LINERATE_STATE=/tmp/state"}}, &out, &errw)
+	if err != nil {
+		d.t.Fatalf("%v\n%s%s", err, &out, &errw)
+	}
+	return status, out.String(), errw.String()
+}
+
+// sh runs a script that must succeed.
+func (d diskGuest) sh(script string) string {
+	d.t.Helper()
+	status, out, errw := d.run("set -e\n" + script)
+	if status != 0 {
+		d.t.Fatalf("exit status %d\n%s%s", status, out, errw)
+	}
+	return out
+}
+
+// disk runs `linerate disk --json` and returns its document.
+func (d diskGuest) disk(args string) report.DiskDocument {
+	d.t.Helper()
+	status, out, errw := d.run("linerate disk --json " + args)
+	var doc report.DiskDocument
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || (status != 0 && status != 3) {
+		d.t.Fatalf("exit status %d, %v\n%s%s", status, err, out, errw)
+	}
+	if err := reporttest.Validate([]byte(out)); err != nil {
+		d.t.Error(err)
+	}
+	return doc
+}
+
+// available is MemAvailable of the guest in bytes.
+func (d diskGuest) available() int64 {
+	d.t.Helper()
+	_, rest, _ := strings.Cut(d.sh("cat /proc/meminfo"), "MemAvailable:")
+	kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return kib << 10
+}
+
+// with is the same guest in a subtest.
+func (d diskGuest) with(t *testing.T) diskGuest { return diskGuest{d.Guest, t} }
+
+// TestDiskInSmallGuest runs what needs a machine of its own: memory to pin, control groups of both
+// versions, a disk to pull. Booting and the tests take some 40 s.
+func TestDiskInSmallGuest(t *testing.T) {
+	t.Parallel()
+	d := newDiskGuest(t)
+	t.Run("pinned", func(t *testing.T) { d.with(t).pinned() })
+	t.Run("killed", func(t *testing.T) { d.with(t).killed() })
+	t.Run("not permitted", func(t *testing.T) { d.with(t).notPermitted() })
+	t.Run("control groups of version 1", func(t *testing.T) { d.with(t).groupsOne() })
+	t.Run("unplugged", func(t *testing.T) { d.with(t).unplugged() })
+}
+
+// TestDiskInSecondGuest needs another guest: a kernel takes minutes to move controllers from one
+// version of control groups to the other. Some 90 s, most of them a whole tune.
+func TestDiskInSecondGuest(t *testing.T) {
+	t.Parallel()
+	d := newDiskGuest(t)
+	t.Run("tuned", func(t *testing.T) { d.with(t).tuned() })
+	t.Run("control groups of version 2", func(t *testing.T) { d.with(t).groupsTwo() })
+}
+
+// figures logs results as notes for docs/evidence/disk.md, and returns them by way.
+func (d diskGuest) figures(doc report.DiskDocument) map[storage.Way]storage.Result {
+	d.t.Helper()
+	by := make(map[storage.Way]storage.Result)
+	for _, r := range doc.Tests {
+		by[r.Way] = r
+		ratio := -1.0
+		if r.DeviceRatio != nil {
+			ratio = *r.DeviceRatio
+		}
+		d.t.Logf("%s, %s: %s, %.1f MB/s, %.3f of the bytes at the device, %d MiB pinned, %d MiB of a group, %q", r.Test,
+			r.Way, r.Whose, r.ThroughputBytesPerSec/1e6, ratio, r.PinnedBytes>>20, r.GroupBytes>>20, r.Warnings)
+	}
+	return by
+}
+
+// pinned replays the old procedure: a machine with little memory, most of it pinned, so that
+// buffered reads of a file meet the disk and not the cache. One command shows both figures.
+func (d diskGuest) pinned() {
+	before := d.available()
+	// The file is in the cache, so the first figure does not depend on the speed of the guest.
+	d.sh("cat /dev/urandom | head -c 67108864 >/srv/file; sync; cat /srv/file >/dev/null")
+	doc := d.disk("--duration 2s --test sequential-read --way buffered,pinned /srv/file")
+	d.sh("rm /srv/file")
+	by := d.figures(doc)
+	if r := by[storage.Buffered]; r.Whose != storage.PageCache {
+		d.t.Errorf("without pinning: whose %s, want %s", r.Whose, storage.PageCache)
+	}
+	if r := by[storage.Pinned]; r.Whose != storage.Device || r.LatencyWhose != storage.ReadAhead ||
+		r.PinnedBytes < 32<<20 {
+		d.t.Errorf("pinned: whose %s, latency %s, %d bytes pinned", r.Whose, r.LatencyWhose, r.PinnedBytes)
+	}
+	d.returned(before)
+}
+
+// returned checks that the memory of the guest is back, give or take what its kernel caches.
+func (d diskGuest) returned(before int64) {
+	d.t.Helper()
+	const cached = 12 << 20
+	if now := d.available(); now < before-cached {
+		d.t.Errorf("%d MiB available, before the test %d", now>>20, before>>20)
+	}
+}
+
+// killed kills a test in the middle: the memory comes back, and no file stays.
+func (d diskGuest) killed() {
+	before, files := d.available(), d.sh("find /srv")
+	out := d.sh(`linerate disk --size 32M --duration 10m --test sequential-read --way pinned /srv >/dev/null 2>&1 &
+		test=$!
+		while read name kib unit; do [ $name = Unevictable: ] && break; done </proc/meminfo
+		until [ $kib -gt 32768 ]; do
+			kill -0 $test
+			while read name kib unit; do [ $name = Unevictable: ] && break; done </proc/meminfo
+		done
+		kill -9 $test
+		wait $test || echo status $?
+		while read name after unit; do [ $name = Unevictable: ] && break; done </proc/meminfo
+		echo unevictable $kib and then $after`)
+	d.t.Log(out)
+	if !strings.Contains(out, "status 137") || d.sh("find /srv") != files {
+		d.t.Errorf("%s\nfiles now %s", out, d.sh("find /srv"))
+	}
+	d.returned(before)
+}
+
+// notPermitted: an ordinary user gets one sentence that says what is missing.
+func (d diskGuest) notPermitted() {
+	d.sh("mkdir -p /open && mount -t tmpfs -o mode=1777 open /open && mkdir -m 777 /srv/open")
+	for args, want := range map[string]string{
+		"/srv":                             "create a file in /srv: permission denied",
+		"--way pinned --size 8M /srv/open": "pin memory: .*ulimit -l",
+		"--way group --size 8M /srv/open":  "make a memory control group: ",
+		"/dev/vda":                         "open /dev/vda: permission denied",
+	} {
+		status, out, errw := d.run("setpriv --reuid 65534 --regid 65534 --clear-groups linerate disk --test " +
+			"sequential-read --duration 100ms " + args)
+		if !regexp.MustCompile("^linerate: .*"+want).MatchString(errw) || strings.Count(errw, "linerate:") != 1 {
+			d.t.Errorf("%s: exit status %d, %s%s", args, status, out, errw)
+		}
+	}
+	if got := d.sh("find /srv/open"); got != "/srv/open\n" {
+		d.t.Errorf("left behind: %s", got)
+	}
+}
+
+// tuned plants a bad value on a disk of 300 operations a second, where each read-ahead is one
+// operation. The tune mends it, undo brings it back, and on the mended disk there is nothing to do.
+func (d diskGuest) tuned() {
+	const ahead = "cat /sys/block/vdc/queue/read_ahead_kb"
+	tune := func() (doc report.TuneDocument) {
+		d.t.Helper()
+		status, out, errw := d.run("linerate tune disk:/dev/vdc --json --duration 500ms --budget 20m")
+		// linerate itself refuses to change anything without a guard, which a busy emulator starts too
+		// late now and then.
+		for try := 0; try < 5 && status == 1 && strings.Contains(errw, "nothing changed: start guard"); try++ {
+			status, out, errw = d.run("linerate tune disk:/dev/vdc --json --duration 500ms --budget 20m")
+		}
+		if status != 0 && status != 3 {
+			d.t.Fatalf("exit status %d\n%s%s", status, out, errw)
+		}
+		if err := json.Unmarshal([]byte(out), &doc); err != nil {
+			d.t.Fatalf("%v\n%s", err, out)
+		}
+		if err := reporttest.Validate([]byte(out)); err != nil {
+			d.t.Error(err)
+		}
+		return doc
+	}
+	d.sh("echo 4 >/sys/block/vdc/queue/read_ahead_kb")
+	doc := tune()
+	if doc.Result() != report.Proved || len(doc.Kept) != 1 || doc.Kept[0].Knob != "block:vdc/read_ahead_kb" {
+		d.t.Fatalf("%s: kept %v, trials %v, findings %v, %s", doc.Result(), doc.Kept, doc.Trials, doc.Findings, doc.Reason)
+	}
+	d.t.Logf("%s: %s → %s, %.3g to %.3g bytes/s, %v", doc.Kept[0].Knob, doc.Kept[0].From, doc.Kept[0].To,
+		doc.Baseline.BytesPerSec, doc.After.BytesPerSec, doc.Final)
+	if again := tune(); len(again.Kept) != 0 {
+		d.t.Errorf("a sound disk: kept %v", again.Kept)
+	}
+	d.sh("linerate undo --all")
+	if got := strings.TrimSpace(d.sh(ahead)); got != "4" {
+		d.t.Errorf("after undo read-ahead is %s", got)
+	}
+}
+
+// groupsOne checks a group as a way past the cache, and limits of a group as traps, with version 1.
+func (d diskGuest) groupsOne() {
+	d.sh(`mount -t tmpfs groups /sys/fs/cgroup
+		mkdir /sys/fs/cgroup/memory /sys/fs/cgroup/blkio
+		mount -t cgroup -o memory memory /sys/fs/cgroup/memory
+		mount -t cgroup -o blkio blkio /sys/fs/cgroup/blkio`)
+	d.grouped("/sys/fs/cgroup/memory")
+	d.limited(`cd /sys/fs/cgroup/blkio && mkdir -p slow
+		echo 254:0 65536 >slow/blkio.throttle.read_bps_device
+		echo $$ >slow/cgroup.procs`)
+	d.limited(`cd /sys/fs/cgroup/blkio && mkdir -p few
+		echo 254:0 20 >few/blkio.throttle.read_iops_device
+		echo $$ >few/cgroup.procs`)
+}
+
+// groupsTwo does the same with version 2.
+func (d diskGuest) groupsTwo() {
+	d.sh("mount -t cgroup2 groups /sys/fs/cgroup")
+	status, out, errw := d.run("linerate disk --size 8M --test sequential-read --duration 100ms --way group /srv")
+	const want = "the memory controller is not enabled in /sys/fs/cgroup/cgroup.subtree_control"
+	if status != 1 || !strings.Contains(errw, want) {
+		d.t.Errorf("without the controller: exit status %d\n%s%s", status, out, errw)
+	}
+	d.sh("echo +memory +io >/sys/fs/cgroup/cgroup.subtree_control")
+	d.grouped("/sys/fs/cgroup")
+	d.limited(`cd /sys/fs/cgroup && mkdir -p slow
+		echo 254:0 rbps=65536 >slow/io.max
+		echo $$ >slow/cgroup.procs`)
+	d.limited(`cd /sys/fs/cgroup && mkdir -p few
+		echo 254:0 riops=20 >few/io.max
+		echo $$ >few/cgroup.procs`)
+}
+
+// grouped runs a test in a group of its own. The group is gone afterwards, and so is that of a test
+// that was killed once the next has run.
+func (d diskGuest) grouped(mount string) {
+	d.t.Helper()
+	d.sh("mkdir " + mount + "/linerate-disk-999999")
+	r := d.figures(d.disk("--size 64M --duration 2s --test sequential-read --way group /srv"))[storage.Grouped]
+	if r.Whose != storage.Device || r.GroupBytes < 16<<20 || r.GroupBytes > 20<<20 {
+		d.t.Errorf("whose %s, want %s; %d bytes of a group", r.Whose, storage.Device, r.GroupBytes)
+	}
+	if left := d.sh("find " + mount + " -name 'linerate-disk-*'"); left != "" {
+		d.t.Errorf("groups left behind: %s", left)
+	}
+}
+
+// limited runs a test in a group with a limit.
+func (d diskGuest) limited(enter string) {
+	d.t.Helper()
+	status, out, errw := d.run("set -e\n" + enter +
+		"\nexec linerate disk --json --size 32M --duration 2s --test random-read /srv")
+	var doc report.DiskDocument
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || status != 3 {
+		d.t.Fatalf("exit status %d, %v\n%s%s", status, err, out, errw)
+	}
+	r := doc.Tests[0]
+	d.t.Logf("%s: %.0f operations/s, %.2f MB/s: %q", r.Whose, r.OperationsPerSec, r.ThroughputBytesPerSec/1e6, r.Because)
+	if r.Whose != storage.ControlGroup {
+		d.t.Errorf("whose %s, want %s", r.Whose, storage.ControlGroup)
+	}
+}
+
+// unplugged pulls the disk in the middle of a test: one sentence, the result until then, nothing
+// left behind.
+func (d diskGuest) unplugged() {
+	const snapshot = "cd /sys/block/vda/queue; cat /proc/self/mounts read_ahead_kb scheduler nr_requests; " +
+		"find /srv; find /sys/fs/cgroup -name '*linerate*'"
+	before := d.sh(snapshot)
+	var out, errw bytes.Buffer
+	pull := &trigger{w: &errw, word: "operations/s", do: func() error { return d.Unplug(d.t.Context(), 1) }}
+	ctx, cancel := context.WithTimeout(d.t.Context(), 20*time.Minute)
+	defer cancel()
+	status, err := d.Run(ctx, guest.Command{Args: strings.Fields("linerate disk --json --size 16M --test random-read " +
+		"--duration 10m --interval 200ms --progress lines /spare")}, &out, pull)
+	if err != nil || pull.err != nil {
+		d.t.Fatalf("%v, %v\n%s%s", err, pull.err, &out, &errw)
+	}
+	var doc report.DiskDocument
+	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
+		d.t.Fatalf("exit status %d, %v\n%s%s", status, err, &out, &errw)
+	}
+	said := errw.String()[strings.LastIndex(strings.TrimSpace(errw.String()), "\n")+1:]
+	d.t.Logf("exit status %d: %s", status, said)
+	want := regexp.MustCompile(`random-read on /spare: read at byte \d+: (input/output error|no such device)`)
+	if status != 1 || !want.MatchString(said) {
+		d.t.Errorf("exit status %d: %s", status, &errw)
+	}
+	if len(doc.Tests) != 1 || doc.Tests[0].Operations == 0 || doc.Tests[0].Errors == 0 ||
+		!slices.ContainsFunc(doc.Findings, func(f evidence.Finding) bool { return f.Code == evidence.DiskIOErrors }) {
+		d.t.Errorf("document %s", &out)
+	}
+	if after := d.sh(snapshot); after != before {
+		d.t.Errorf("before\n%s\nafter\n%s", before, after)
+	}
+}
+
+// trigger does something once when a word is written.
+type trigger struct {
+	w    io.Writer
+	word string
+	do   func() error
+	once sync.Once
+	err  error
+}
+
+func (t *trigger) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(t.word)) {
+		t.once.Do(func() { t.err = t.do() })
+	}
+	return t.w.Write(b)
+}
