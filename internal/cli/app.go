@@ -160,7 +160,7 @@ func prepare(c *cobra.Command) {
 func (a *app) prepareHelp(root *cobra.Command) {
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
-		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
+		if words := c.Flags().Args(); group(c) && len(words) > 0 {
 			a.unknown = unknownCommand(c, words)
 			return
 		}

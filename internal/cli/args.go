@@ -88,7 +88,7 @@ func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 		if errors.As(err, &hinted) {
 			return usageError{err}
 		}
-		if c.HasSubCommands() {
+		if group(c) {
 			err = unknownCommand(c, args)
 		} else if wrong := asInUse(c, args); wrong != nil {
 			err = wrong
@@ -100,21 +100,24 @@ func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
+// group reports whether a command only holds others: it takes no argument of its own.
+func group(c *cobra.Command) bool { return c.HasSubCommands() && len(parameters(c.Use)) == 0 }
+
 // unknownCommand refuses a word that is no command of a group, and suggests one with a similar name
 // or the one that has this name in other tools.
-func unknownCommand(group *cobra.Command, words []string) error {
+func unknownCommand(of *cobra.Command, words []string) error {
 	if len(words) == 0 {
 		return nil
 	}
-	path := group.CommandPath()
+	path := of.CommandPath()
 	hint := fmt.Sprintf("%s --help lists the commands", path)
-	if !group.HasSubCommands() {
+	if !of.HasSubCommands() {
 		hint = path + " --help"
 	}
-	if near := group.SuggestionsFor(words[0]); len(near) > 0 {
+	if near := of.SuggestionsFor(words[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %s %s?", path, strings.Join(near, " or "+path+" "))
 	}
-	if group.HasParent() {
+	if of.HasParent() {
 		return usageError{flagError{fmt.Errorf("%s has no command %q", path, words[0]), hint}}
 	}
 	switch strings.ToLower(words[0]) {

@@ -16,6 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/storage/nfs"
+	"github.com/linerate/linerate/internal/storage/nfs/mount"
 )
 
 // nfsCommand shows where the calls of NFS mounts wait. It changes and sends nothing.
@@ -25,7 +26,7 @@ func (a *app) nfsCommand() *cobra.Command {
 		from     string
 	)
 	c := &cobra.Command{
-		Use:         "nfs [MOUNT]",
+		Use:         "nfs [MOUNT|SERVER:/EXPORT]",
 		Annotations: exits(exitNotPermitted, exitInterrupted),
 		Short:       "Show where the calls of an NFS mount wait",
 		Long: `Read the counters of the kernel's NFS client, and show for each mount, or for MOUNT, where its
@@ -93,6 +94,7 @@ LOOKUP). A server that is slow for those too looks like a slow network.`,
 	}
 	c.Flags().DurationVar(&duration, "duration", 0, "count for this time, not since the mount")
 	c.Flags().StringVar(&from, "from", "", "read a mountstats file of another host; - is standard input")
+	c.AddCommand(a.nfsTuneCommand())
 	return c
 }
 
@@ -119,13 +121,17 @@ func chosenMount(all []procfs.NFSMount, args []string) ([]procfs.NFSMount, error
 		return all, nil
 	}
 	path := filepath.Clean(args[0])
-	chosen := slices.DeleteFunc(slices.Clone(all), func(m procfs.NFSMount) bool { return m.Path != path })
+	chosen := slices.DeleteFunc(slices.Clone(all),
+		func(m procfs.NFSMount) bool { return m.Path != path && m.Source != args[0] })
 	if len(chosen) > 0 {
 		return chosen, nil
 	}
 	var paths []string
 	for _, m := range all {
 		paths = append(paths, m.Path)
+	}
+	if _, _, err := mount.SplitSource(args[0]); err == nil {
+		return nil, flagError{fmt.Errorf("nfs %s: not mounted", args[0]), "`linerate nfs tune` mounts an export itself"}
 	}
 	err := fmt.Errorf("nfs %s: not an NFS mount", args[0])
 	if _, stat := os.Stat(path); errors.Is(stat, os.ErrNotExist) {

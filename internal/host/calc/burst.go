@@ -26,6 +26,7 @@ const (
 	storedOverhead = 14 + 4
 	ipv4Header     = 20
 	udpHeader      = 8
+	tcpHeader      = 20 + 12 // with timestamps
 	rpcHeader      = 128
 	leastMTU       = 68 // of a link that carries IPv4 (RFC 791)
 )
@@ -59,8 +60,8 @@ func (b Burst) Result() (*Result, error) {
 		held = min(held, float64(b.Descriptors))
 	}
 	if b.Transfer > 0 {
-		carried := math.Floor(float64(mtu-ipv4Header)/8) * 8 // fragments carry multiples of eight bytes
-		frames := math.Ceil((float64(b.Transfer) + udpHeader + rpcHeader) / carried)
+		carried := fragment(mtu)
+		frames := float64(TransferFrames(b.Transfer, mtu, true))
 		r.add("frames of a transfer over UDP", frames, Frames,
 			"(transfer + 8 of UDP + %d of RPC and NFS) / %.0f bytes of a fragment (RFC 791), rounded up", rpcHeader, carried)
 		switch {
@@ -72,6 +73,18 @@ func (b Burst) Result() (*Result, error) {
 		}
 	}
 	return r.finish()
+}
+
+// fragment is what one fragment of a datagram carries: a multiple of eight bytes.
+func fragment(mtu int) float64 { return math.Floor(float64(mtu-ipv4Header)/8) * 8 }
+
+// TransferFrames returns how many frames one NFS transfer makes: fragments of a datagram, or
+// segments of TCP with timestamps (RFC 7323). The MTU is in bytes.
+func TransferFrames(transfer unit.Bytes, mtu int, udp bool) int {
+	if udp {
+		return int(math.Ceil((float64(transfer) + udpHeader + rpcHeader) / fragment(mtu)))
+	}
+	return int(math.Ceil((float64(transfer) + rpcHeader) / float64(mtu-ipv4Header-tcpHeader)))
 }
 
 // ring adds how long a ring lasts.

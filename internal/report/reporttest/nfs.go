@@ -1,8 +1,17 @@
 package reporttest
 
 import (
+	"math"
+	"net/netip"
+	"time"
+
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/experiment/transfer"
+	"github.com/linerate/linerate/internal/experiment/tune"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/storage/nfs"
+	"github.com/linerate/linerate/internal/storage/nfs/mount"
 )
 
 // nfsDocuments are a mount whose writes wait for slots, and a host without mounts.
@@ -24,5 +33,62 @@ func nfsDocuments() []Document {
 			ReadBytes:  2021340783, WriteBytes: 39056395530, ServerRead: 1788561151, ServerWritten: 39087991255,
 			Warnings: []string{"ACCESS: the kernel let a counter wrap; its times are left out"}}})},
 		{"nfs-none", report.NewNFS(Envelope(), nil)},
+		{"nfs-tune", nfsSweep()},
+		{"nfs-tune-gone", nfsGone()},
 	}
+}
+
+// nfsSweep is a sweep that kept two options: the card lost packets from 128 KiB on.
+func nfsSweep() *report.NFSDocument {
+	fits, misses := true, false
+	at := func(rsize int64, read float64, fit *bool, frames int, lost uint64) transfer.Point {
+		p := transfer.Point{Effective: mount.Effective{Version: "4.2", Protocol: "tcp", ReadSize: rsize, WriteSize: 1048576,
+			Connections: 1, ReadAhead: 131072}, Segments: 12, Throughput: math.Sqrt(read * 40e6), ReadRate: read,
+			WriteRate: 40e6, Waits: "server", ReadFrames: frames, WriteFrames: 725, Fits: fit, OutOfOrder: lost,
+			Drops: []drops.Drop{}}
+		if lost > 0 {
+			p.Drops = append(p.Drops, drops.Drop{Place: "nic.eth0.rx_missed_errors", Total: lost, Stage: drops.Ring})
+		}
+		return p
+	}
+	id := knob.ID("nfs:fs.example.com:/data/rsize")
+	gain := tune.Effect{Pairs: 6, Ratio: 1.82, Low: 1.61, High: 2.04, Confidence: 0.969}
+	return report.NewNFSTune(Envelope(), report.NFSRun{
+		Base: mount.Spec{Source: "fs.example.com:/data", Version: "4.2"}, At: "/mnt/data",
+		Plan: mount.Plan{Segment: time.Second}, Card: transfer.Card{Name: "eth0", MTU: 1500, Ring: 80},
+		Duration: 214 * time.Second,
+		Result: &transfer.Result{
+			Facts: mount.Facts{Ends: mount.Ends{Server: netip.MustParseAddr("192.0.2.9"), RoundTrip: 310 * time.Microsecond},
+				Default: mount.Effective{Version: "4.2", Protocol: "tcp", ReadSize: 1048576, WriteSize: 1048576, Connections: 1,
+					ReadAhead: 131072}, File: ".linerate-nfs-web1-4711-90210-read", FileBytes: 256 << 20,
+				Removed: []string{".linerate-nfs-web1-4000-80000-read"}},
+			Sweep: []transfer.Point{at(65536, 80e6, &fits, 47, 0), at(131072, 31e6, &misses, 93, 871),
+				at(1048576, 24e6, &misses, 739, 4120)},
+			LossesFrom: 131072, Warm: map[mount.ServerCache]int{mount.ServerWarm: 36},
+			Best: mount.Spec{Source: "fs.example.com:/data", Version: "4.2", ReadSize: 65536, ReadAhead: 2 << 20},
+			Outcome: &tune.Outcome{State: tune.StateCommitted, Final: &gain,
+				Trials: []tune.Trial{
+					{Knob: id, From: "1048576", To: "65536", Side: tune.Near, Effect: gain, Verdict: tune.Kept,
+						Reason: "better in every pair", Why: "bytes of one read call"},
+					{Knob: "nfs:fs.example.com:/data/nconnect", From: "1", To: "16", Side: tune.Near, Verdict: tune.Refused,
+						Reason: "2 connections are in use: an earlier mount of this server decides"}},
+				Kept: []tune.Change{{Knob: id, Side: tune.Near, From: "1048576", To: "65536", ID: "1"}}},
+		},
+	})
+}
+
+// nfsGone is a sweep whose server went away in the middle.
+func nfsGone() *report.NFSDocument {
+	return report.NewNFSTune(Envelope(), report.NFSRun{
+		Base: mount.Spec{Source: "192.0.2.9:/x", Version: "3"}, At: "/mnt/x",
+		Plan:       mount.Plan{File: "big", Segment: time.Second},
+		Unfinished: "the server went away: read big: the server does not answer for 30s",
+		Result: &transfer.Result{
+			Facts: mount.Facts{Ends: mount.Ends{Server: netip.MustParseAddr("192.0.2.9"), RoundTrip: time.Millisecond},
+				Default: mount.Effective{Version: "3", Protocol: "tcp", ReadSize: 65536, WriteSize: 65536, Connections: 1,
+					ReadAhead: 131072}, File: "big", FileBytes: 1 << 40},
+			Warm:    map[mount.ServerCache]int{mount.ServerCold: 9},
+			Outcome: &tune.Outcome{State: tune.StateUndone},
+		},
+	})
 }

@@ -17,6 +17,10 @@ const shownOperations = 8
 // NFS writes an NFS document as text.
 func NFS(w io.Writer, d *report.NFSDocument, s Style) error {
 	p := &printer{w: w, s: s}
+	if d.Experiment != nil {
+		p.nfsTune(d)
+		return p.err
+	}
 	if len(d.Mounts) == 0 {
 		p.line("%s has no NFS mount.", nameOr(d.Host.Name, "this host"))
 	}

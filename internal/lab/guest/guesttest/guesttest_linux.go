@@ -22,7 +22,7 @@ import (
 // of a processor.
 const patience = 10 * time.Minute
 
-// options describes the guest, which is the same in all test packages.
+// options describes the guest, which is the same in all test packages that call Main.
 var options = guest.Options{
 	CPUs:        2,
 	MemoryBytes: 768 << 20,
@@ -60,6 +60,12 @@ func Main(m *testing.M) {
 		}
 	}
 	os.Exit(status)
+}
+
+// MainIn is Main with a guest of the package's own.
+func MainIn(m *testing.M, o guest.Options) {
+	options = o
+	Main(m)
 }
 
 // In reports whether the calling test runs in the guest. On the host it runs the test of the same

@@ -1,0 +1,119 @@
+package text
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/experiment/transfer"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/storage/nfs/mount"
+)
+
+// nfsTune prints a sweep: the result, the trials, the points with their losses, and what to keep.
+func (p *printer) nfsTune(d *report.NFSDocument) {
+	verdict, sentence := d.Headline()
+	paint := p.s.yellow
+	if verdict == "Proved" {
+		paint = p.s.green
+	}
+	p.hanging(p.s.bold(paint(verdict))+"  ", utf8.RuneCountInString(verdict)+2, sentence)
+	p.line("")
+	p.line("%s", p.s.bold(clean(d.Target)))
+	b := d.Baseline
+	p.wrapped("  ", fmt.Sprintf("%s · NFS %s over %s · an empty call takes %s · without options rsize %s, wsize %s, "+
+		"nconnect %d, read-ahead %s", d.Server.Address, b.Version, b.Protocol, unit.FormatSeconds(d.Server.RoundTrip),
+		unit.Bytes(b.ReadSize), unit.Bytes(b.WriteSize), b.Connections, unit.Bytes(b.ReadAhead)))
+	p.wrapped("  ", cacheText(d))
+	if len(d.Experiment.Trials) > 0 {
+		p.line("")
+		p.head("TRIALS")
+		p.ladder(d.Experiment.Trials)
+	}
+	if len(d.Sweep) > 0 {
+		p.line("")
+		p.head("SWEEP")
+		p.sweep(d)
+	}
+	if d.Best != nil && d.Best.Proved {
+		p.line("")
+		p.head("KEEP")
+		p.keep(d.Best.Keep)
+	}
+	p.notes("WARNINGS", d.Warnings)
+}
+
+// cacheText says what could have answered the reads.
+func cacheText(d *report.NFSDocument) string {
+	text := "Each segment has a new mount, so this host's cache was empty. "
+	n := d.Server.SegmentsRead
+	switch {
+	case n[mount.ServerWarm] > 0:
+		return text + "The file was just written, so the server read it from its memory: the figures are those of the " +
+			"network and the protocol. --file FILE reads one that lies on the server's disk."
+	case n[mount.ServerReused] > 0:
+		return text + fmt.Sprintf("%d segments read parts of %s for the first time in this run, %d again.",
+			n[mount.ServerCold], d.Server.File, n[mount.ServerReused])
+	case n[mount.ServerCold] > 0:
+		return text + fmt.Sprintf("Each segment read another part of %s, so this run has not brought it into the server's "+
+			"memory.", d.Server.File)
+	}
+	return text + "Nothing was read."
+}
+
+func (p *printer) sweep(d *report.NFSDocument) {
+	t := newTable(">rsize", ">wsize", ">nconnect", ">read-ahead", "proto", ">read", ">write", ">frames", ">resent",
+		">out of order", "drops", "waits")
+	for _, x := range d.Sweep {
+		t.row(unit.Bytes(x.ReadSize), unit.Bytes(x.WriteSize), x.Connections, unit.Bytes(x.ReadAhead), x.Protocol,
+			bytesPerSecond(x.ReadRate), bytesPerSecond(x.WriteRate), x.ReadFrames, x.Resent+x.TCPRetransmits, x.OutOfOrder,
+			dropText(x), x.Waits)
+	}
+	t.print(p, "  ")
+	p.line("")
+	if c := d.Server.Card; c.Ring > 0 {
+		p.wrapped("  ", fmt.Sprintf("%s (MTU %d) has a receive ring of %d frames. \"frames\" are those of one read call: "+
+			"they come back to back, and read-ahead asks for several at once.", c.Name, c.MTU, c.Ring))
+	}
+	if d.LossesFrom > 0 {
+		p.wrapped("  ", fmt.Sprintf("Losses begin at rsize %s; smaller reads lost nothing.", unit.Bytes(d.LossesFrom)))
+	}
+}
+
+func bytesPerSecond(rate float64) string {
+	if rate == 0 {
+		return ""
+	}
+	return unit.Bytes(rate).String() + "/s"
+}
+
+func dropText(x transfer.Point) string {
+	var all []string
+	for _, d := range x.Drops {
+		all = append(all, fmt.Sprintf("%s %d", d.Place, d.Total))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (p *printer) keep(k mount.Persisted) {
+	p.line("  /etc/fstab:  %s", clean(k.Fstab))
+	p.line("  autofs map:  %s", clean(k.Autofs))
+	p.line("  systemd, /etc/systemd/system/%s:", clean(k.Unit))
+	p.indented(k.Systemd)
+	if k.NFSConf != "" {
+		p.line("  read-ahead, /etc/nfs.conf (nfsrahead of nfs-utils sets it at each mount):")
+		p.indented(k.NFSConf)
+		p.line("  read-ahead now:  %s", clean(k.Kernel))
+	}
+}
+
+// indented prints the content of a file.
+func (p *printer) indented(content string) {
+	for line := range strings.Lines(content) {
+		if line = strings.TrimRight(line, "\n"); line != "" {
+			line = "    " + clean(line)
+		}
+		p.line("%s", line)
+	}
+}
