@@ -164,7 +164,7 @@ func Open(options Options) (*Journal, error) {
 	if err := durable.MkdirAll(options.FS, options.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	if err := trusted(options.FS, options.Dir); err != nil {
+	if err := Trusted(options.FS, options.Dir); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	// Take the lock before the first look at the log: OpenLog cuts a torn tail, which could be the
