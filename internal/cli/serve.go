@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/hazard"
 	"github.com/linerate/linerate/internal/change/journal"
@@ -227,8 +228,12 @@ func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits,
 	}
 	// A server that only answers tests stores nothing, and runs without a home directory.
 	dir, err := a.stateDir()
+	if err == nil && f.tuning.allowed != nil {
+		// At start and not at the first change, when the user has long left this terminal.
+		err = journal.Trusted(durable.OS(), dir)
+	}
 	if err != nil && f.tuning.allowed != nil {
-		return peer.ServerOptions{}, all, err
+		return peer.ServerOptions{}, all, fmt.Errorf("serve --allow-tuning: %w", err)
 	}
 	log := func(message string) {
 		fmt.Fprintf(a.err, "%s %s\n", time.Now().Format(time.TimeOnly), admission.OneLine(message))

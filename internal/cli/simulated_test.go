@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/experiment/loop"
@@ -85,7 +86,7 @@ func (p simulatedPath) Run(ctx context.Context, s traffic.Spec, _ func(traffic.I
 	rate := min(simulatedRate, 8*min(sender, receiver)/2/simulatedRTT) * (1 + simulatedNoise*(2*rand.Float64()-1))
 	r := &traffic.Result{
 		Test: s.Test, Direction: s.Direction, Streams: 1, StartTime: time.Now(), DurationSeconds: s.Duration.Seconds(),
-		RTT: &traffic.Distribution{Count: 20, Min: simulatedRTT, Mean: simulatedRTT, P50: simulatedRTT,
+		RTT: &stats.Latencies{Count: 20, Min: simulatedRTT, Mean: simulatedRTT, P50: simulatedRTT,
 			P90: simulatedRTT,
 			P99: simulatedRTT, P999: simulatedRTT, Max: simulatedRTT},
 	}

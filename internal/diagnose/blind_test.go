@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
@@ -170,7 +171,7 @@ func TestEchoesAlone(t *testing.T) {
 	c := evidence.Case{Near: near, Refused: map[evidence.Probe]string{"stream": "answers nothing but echo requests",
 		"rr": "answers nothing but echo requests"}}
 	c.Runs = []traffic.Result{{Test: traffic.Ping, Method: "icmp echo", DurationSeconds: 1, LossRatio: &lost,
-		RTT: &traffic.Distribution{Count: 20, Min: 0.0001, P50: 0.0002, P99: 0.0004}}}
+		RTT: &stats.Latencies{Count: 20, Min: 0.0001, P50: 0.0002, P99: 0.0004}}}
 	v := diagnose.Examine(c)
 	checkShape(t, v.Findings)
 	f := v.Findings[0]

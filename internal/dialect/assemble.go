@@ -1,8 +1,6 @@
 package dialect
 
 import (
-	"math"
-
 	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/drops"
@@ -154,20 +152,9 @@ func (c *conductor) datagrams() (drops drops.SocketDrops) {
 	}
 	if pacing != "" {
 		r.Pacing = &traffic.Pacing{TargetBitsPerSec: target, AchievedBitsPerSec: bits, Method: "user",
-			Gaps: distribution(gaps)}
+			Gaps: gaps.OrNil()}
 	}
 	return drops
-}
-
-// distribution converts a distribution for the result; an empty one becomes nil.
-func distribution(l stats.Latencies) *traffic.Distribution {
-	if l.Count == 0 || math.IsNaN(l.Mean) {
-		return nil
-	}
-	return &traffic.Distribution{
-		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max,
-		StdDev: l.StdDev,
-	}
 }
 
 // cost records the CPU time and the drops of this host during the test.

@@ -50,7 +50,7 @@ type hub struct {
 
 // binding is the dialect to which the first datagram of an address was handed.
 type binding struct {
-	to    func([]byte, netip.AddrPort)
+	to    func(service.Datagram)
 	heard time.Time
 }
 
@@ -160,32 +160,31 @@ func (h *hub) peek(ctx context.Context, conn *net.TCPConn, patience time.Duratio
 }
 
 // packet hands a datagram to the dialect that its address began with.
-func (h *hub) packet(p []byte, from netip.AddrPort) {
-	if h.nuttcp.TakePacket(p, from) {
+func (h *hub) packet(d service.Datagram) {
+	if h.nuttcp.TakePacket(d) {
 		return
 	}
-	now := time.Now()
-	b, ok := h.bound[from]
+	b, ok := h.bound[d.From]
 	// The choice is made once per address and not per datagram: datagrams in the middle of a ttcp
 	// test may look like anything, including iperf 2.
-	if !ok || now.Sub(b.heard) > boundFor {
+	if !ok || d.At.Sub(b.heard) > boundFor {
 		if !ok && len(h.bound) >= maxBound {
 			// The next datagram of a forgotten address decides again, as its first one did.
 			clear(h.bound)
 		}
-		b.to = h.choose(p)
+		b.to = h.choose(d.Payload)
 	}
-	b.heard = now
-	h.bound[from] = b
-	b.to(p, from)
+	b.heard = d.At
+	h.bound[d.From] = b
+	b.to(d)
 }
 
 // choose decides by the first datagram of an address which dialect gets all of them.
-func (h *hub) choose(p []byte) func([]byte, netip.AddrPort) {
+func (h *hub) choose(p []byte) func(service.Datagram) {
 	if h.ttcp == nil || h.iperf2 != nil && iperf2.LooksLikeDatagram(p) {
-		return func(p []byte, from netip.AddrPort) { h.iperf2.ServePacket(h.sockets.UDP, p, from) }
+		return h.iperf2.ServePacket
 	}
-	return func(p []byte, from netip.AddrPort) { h.ttcp.TakePacket(len(p), from) }
+	return h.ttcp.TakePacket
 }
 
 // sweep makes the dialects forget clients that went silent.

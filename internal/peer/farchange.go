@@ -87,6 +87,15 @@ func (c *session) mayTune(ctx context.Context) error {
 	return nil
 }
 
+// open reads the body of a call that changes settings, and prepares this client for it. If it
+// succeeds, the caller ends with letGo.
+func (c *session) open(ctx context.Context, raw json.RawMessage, body any) error {
+	if err := decode(raw, body); err != nil {
+		return err
+	}
+	return c.mayTune(ctx)
+}
+
 // letGo closes the journal while nothing of this client is on trial, so that the commands of this
 // host can use it. The client remains the one that may tune.
 func (c *session) letGo() {
@@ -108,10 +117,7 @@ func (c *session) letGo() {
 // apply sets knobs of this host as trials.
 func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	var body applyCall
-	if err := decode(raw, &body); err != nil {
-		return nil, err
-	}
-	if err := c.mayTune(ctx); err != nil {
+	if err := c.open(ctx, raw, &body); err != nil {
 		return nil, err
 	}
 	defer c.letGo()
@@ -163,10 +169,7 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 // to undo changes made on this host itself.
 func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
 	var body changesCall
-	if err := decode(raw, &body); err != nil {
-		return nil, err
-	}
-	if err := c.mayTune(ctx); err != nil {
+	if err := c.open(ctx, raw, &body); err != nil {
 		return nil, err
 	}
 	defer c.letGo()

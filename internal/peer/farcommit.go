@@ -39,10 +39,7 @@ type commitment struct {
 // connection. Until then the changes stay on trial, and their lease ends with the time to confirm.
 func (c *session) commit(ctx context.Context, raw json.RawMessage) (any, error) {
 	var body changesCall
-	if err := decode(raw, &body); err != nil {
-		return nil, err
-	}
-	if err := c.mayTune(ctx); err != nil {
+	if err := c.open(ctx, raw, &body); err != nil {
 		return nil, err
 	}
 	defer c.letGo()

@@ -128,7 +128,7 @@ type paced struct {
 	bytes   int64
 	seconds float64
 	method  string
-	gaps    *Distribution // nil: not known
+	gaps    *stats.Latencies // nil: not known
 }
 
 // leastKept is the share of a rate below which the result is not what the Spec asked for. A few per
@@ -168,23 +168,14 @@ func (r *Result) warnOf(all []echo.Trouble) {
 // those of the pings beside the test: beside a test of transactions only the intervals report them,
 // because two kinds of round trips in one distribution would be neither. The workers must have
 // ended.
-func (s *sampler) distribution(beside bool) *Distribution {
+func (s *sampler) distribution(beside bool) *stats.Latencies {
 	all := stats.NewHistogram()
 	for _, w := range s.workers {
 		if w.RTT != nil && (beside || w != s.beside) {
 			all.Merge(w.RTT)
 		}
 	}
-	return DistributionOf(all.Snapshot())
-}
-
-// DistributionOf returns a summary of latencies; nil if there are none.
-func DistributionOf(l stats.Latencies) *Distribution {
-	if l.Count == 0 {
-		return nil
-	}
-	d := Distribution(l)
-	return &d
+	return all.Snapshot().OrNil()
 }
 
 // body returns what one end reports about its window.

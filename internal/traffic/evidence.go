@@ -21,22 +21,7 @@ const (
 // end sums up what this end saw and spent inside the window.
 func (s *sampler) end(name string) End {
 	e := End{Host: name, Drops: []drops.Drop{}}
-	if s.window.before != nil && s.window.after != nil {
-		d := host.Sub(s.window.before, s.window.after)
-		e.CPUs = d.CPUs
-		// The counters are read before and after the window, on a busy host well before and after.
-		// The share of the time outside is subtracted.
-		share := 1.0
-		if inside := (s.window.shut.at - s.window.open.at).Seconds(); inside > 0 && d.Seconds > inside {
-			share = inside / d.Seconds
-		}
-		e.spend(d.CPUs, share)
-		e.Counters = make(map[string]uint64)
-		for name, v := range d.Values {
-			if v != 0 {
-				e.Counters[name] = v
-			}
-		}
+	if d := e.Spend(s.window.before, s.window.after, (s.window.shut.at - s.window.open.at).Seconds()); d != nil {
 		e.Drops = drops.Find(e.Counters, d.Drivers)
 	}
 	for id, used := range s.window.shutThreads {
@@ -51,6 +36,46 @@ func (s *sampler) end(name string) End {
 		}
 	}
 	return e
+}
+
+// HostCounters reads counters by sample, which may be nil. If it fails, the result has the reason
+// as a warning.
+func (r *Result) HostCounters(sample func() (*host.Counters, error)) *host.Counters {
+	if sample == nil {
+		return nil
+	}
+	c, err := sample()
+	if err != nil {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no counters of this host: %v", err))
+		return nil
+	}
+	return c
+}
+
+// Spend fills in what the host spent and counted between two readings around a window of inside
+// seconds, and returns the difference of the readings. It does nothing, and returns nil, without
+// both.
+//
+// The counters are read before and after the window, on a busy host well before and after. The
+// share of the time outside is subtracted from the CPU time.
+func (e *End) Spend(before, after *host.Counters, inside float64) *host.Counters {
+	if before == nil || after == nil {
+		return nil
+	}
+	d := host.Sub(before, after)
+	e.CPUs = d.CPUs
+	share := 1.0
+	if inside > 0 && d.Seconds > inside {
+		share = inside / d.Seconds
+	}
+	e.spend(d.CPUs, share)
+	e.Counters = make(map[string]uint64)
+	for name, v := range d.Values {
+		if v != 0 {
+			e.Counters[name] = v
+		}
+	}
+	return d
 }
 
 // spend fills in the time that all CPUs together spent not idling, by class. Steal is time that

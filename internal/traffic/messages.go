@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -81,16 +82,16 @@ func (u *udpReceived) plausible() bool {
 	return u.Sent < mostPackets && u.Received <= u.Sent && u.Lost <= u.Sent-u.Received && counted(u.Duplicates) &&
 		counted(u.Reordered) &&
 		u.SocketDrops >= 0 && u.SocketDrops < mostPackets && u.JitterSeconds >= 0 && u.JitterSeconds < longestDelay &&
-		u.DelayVariation.plausible()
+		possible(u.DelayVariation)
 }
 
 // longestDelay is an upper bound of any delay or gap between packets of a test, in seconds: a
 // hundred days.
 const longestDelay = 1e7
 
-// plausible reports whether a far end's distribution is possible; nil, which means none, is
+// possible reports whether a far end's distribution is possible; nil, which means none, is
 // possible.
-func (d *Distribution) plausible() bool {
+func possible(d *stats.Latencies) bool {
 	if d == nil {
 		return true
 	}
@@ -116,7 +117,7 @@ func (b *resultBody) check() error {
 	if u := b.UDPSent; u != nil {
 		plausible = plausible && u.Bytes >= 0 && u.Bytes <= maxAmount && u.Packets >= 0 &&
 			u.Packets < mostPackets &&
-			u.SocketErrors >= 0 && u.SocketErrors <= u.Packets && u.Gaps.plausible()
+			u.SocketErrors >= 0 && u.SocketErrors <= u.Packets && possible(u.Gaps)
 	}
 	if e := b.End; !(e.CPUSeconds >= 0 && e.CPUSeconds < 1e12) {
 		plausible = false

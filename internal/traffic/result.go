@@ -3,6 +3,7 @@ package traffic
 import (
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/host/tcpinfo"
@@ -24,18 +25,18 @@ type Result struct {
 	PacketsPerSec        float64   `json:"packets_per_second,omitempty"`
 	LossRatio            *float64  `json:"loss_ratio,omitempty"`
 	// RTT is of transactions or pings; of the pings beside the load if there were any.
-	RTT               *Distribution `json:"rtt,omitempty"`
-	RetransmitsTotal  *uint64       `json:"retransmits_total,omitempty"` // segments, from the sender's TCP_INFO
-	MTUBytes          int           `json:"mtu_bytes,omitempty"`
-	MSSBytes          int           `json:"mss_bytes,omitempty"`
-	CongestionControl string        `json:"congestion_control,omitempty"`
-	LocalAddress      string        `json:"local_address,omitempty"` // IP of the data connections at the near end
-	RemoteAddress     string        `json:"remote_address,omitempty"`
-	SendMethod        string        `json:"send_method,omitempty"`    // how a stream was handed to the kernel
-	ReceiveMethod     string        `json:"receive_method,omitempty"` // and taken from it
-	VerifiedBytes     int64         `json:"verified_bytes,omitempty"` // of Bytes: compared with the payload sent
-	UDP               *Datagrams    `json:"udp,omitempty"`
-	Pacing            *Pacing       `json:"pacing,omitempty"` // if the Spec asks for a rate
+	RTT               *stats.Latencies `json:"rtt,omitempty"`
+	RetransmitsTotal  *uint64          `json:"retransmits_total,omitempty"` // segments, from the sender's TCP_INFO
+	MTUBytes          int              `json:"mtu_bytes,omitempty"`
+	MSSBytes          int              `json:"mss_bytes,omitempty"`
+	CongestionControl string           `json:"congestion_control,omitempty"`
+	LocalAddress      string           `json:"local_address,omitempty"` // IP of the data connections at the near end
+	RemoteAddress     string           `json:"remote_address,omitempty"`
+	SendMethod        string           `json:"send_method,omitempty"`    // how a stream was handed to the kernel
+	ReceiveMethod     string           `json:"receive_method,omitempty"` // and taken from it
+	VerifiedBytes     int64            `json:"verified_bytes,omitempty"` // of Bytes: compared with the payload sent
+	UDP               *Datagrams       `json:"udp,omitempty"`
+	Pacing            *Pacing          `json:"pacing,omitempty"` // if the Spec asks for a rate
 	// Losses shows where packets were dropped; together they are UDP.Lost, to the packet.
 	Losses []drops.Loss `json:"losses,omitempty"`
 	MTU    *PathMTU     `json:"mtu,omitempty"`  // mtu
@@ -51,19 +52,6 @@ type Result struct {
 	// Bidir: Throughput is the sum; these are the parts.
 	UpBitsPerSec   float64 `json:"up_bits_per_second,omitempty"`
 	DownBitsPerSec float64 `json:"down_bits_per_second,omitempty"`
-}
-
-// Distribution is a round-trip time distribution in seconds.
-type Distribution struct {
-	Count  uint64  `json:"count_total"`
-	Min    float64 `json:"min_seconds"`
-	Mean   float64 `json:"mean_seconds"`
-	P50    float64 `json:"p50_seconds"`
-	P90    float64 `json:"p90_seconds"`
-	P99    float64 `json:"p99_seconds"`
-	P999   float64 `json:"p999_seconds"`
-	Max    float64 `json:"max_seconds"`
-	StdDev float64 `json:"stddev_seconds"`
 }
 
 // Datagrams is what happened to the datagrams of a udp test: all of them together and, when both
@@ -88,7 +76,7 @@ type DatagramCounts struct {
 	Reordered     *uint64 `json:"reordered_packets_total,omitempty"`
 	JitterSeconds float64 `json:"jitter_seconds"` // RFC 3550 §6.4.1, mean over the streams
 	// DelayVariation is that of one-way delay over its smallest (RFC 5481 §4.2).
-	DelayVariation *Distribution `json:"delay_variation,omitempty"`
+	DelayVariation *stats.Latencies `json:"delay_variation,omitempty"`
 }
 
 // Pacing shows how well a rate was kept.
@@ -96,7 +84,7 @@ type Pacing struct {
 	TargetBitsPerSec   float64 `json:"target_bits_per_second"`
 	AchievedBitsPerSec float64 `json:"achieved_bits_per_second"` // sent, not received
 	// Gaps are those between the starts of successive sends, of all streams.
-	Gaps *Distribution `json:"gaps,omitempty"`
+	Gaps *stats.Latencies `json:"gaps,omitempty"`
 	// Method is "user" (our own schedule) or "kernel" (SO_MAX_PACING_RATE).
 	Method string `json:"method,omitempty"`
 }
@@ -120,13 +108,13 @@ type PathMTU struct {
 // LoadResult is the round-trip time idle and while each direction, or both, are full. The worse
 // load is the one with the larger 90th percentile.
 type LoadResult struct {
-	Idle           *Distribution `json:"idle,omitempty"`
-	Up             *Distribution `json:"up,omitempty"`
-	Down           *Distribution `json:"down,omitempty"`
-	Both           *Distribution `json:"both,omitempty"`
-	UpBitsPerSec   float64       `json:"up_bits_per_second,omitempty"` // of the load
-	DownBitsPerSec float64       `json:"down_bits_per_second,omitempty"`
-	BothBitsPerSec float64       `json:"both_bits_per_second,omitempty"` // sum of the directions
+	Idle           *stats.Latencies `json:"idle,omitempty"`
+	Up             *stats.Latencies `json:"up,omitempty"`
+	Down           *stats.Latencies `json:"down,omitempty"`
+	Both           *stats.Latencies `json:"both,omitempty"`
+	UpBitsPerSec   float64          `json:"up_bits_per_second,omitempty"` // of the load
+	DownBitsPerSec float64          `json:"down_bits_per_second,omitempty"`
+	BothBitsPerSec float64          `json:"both_bits_per_second,omitempty"` // sum of the directions
 	// 90th percentile under the worse load less median idle: the headline figure
 	AddedSeconds float64 `json:"added_seconds"`
 	// one minute over the mean under the worse load
@@ -151,12 +139,12 @@ type OneWayResult struct {
 // OneWay is what is known about one direction; all of it may be unknown.
 type OneWay struct {
 	// nil: the clocks are not both known to be right
-	Delay *Distribution `json:"delay,omitempty"`
+	Delay *stats.Latencies `json:"delay,omitempty"`
 	// bound of the error of every value of Delay, as both ends report their clocks
 	DelayErrorSeconds float64 `json:"delay_error_seconds,omitempty"`
 	// of delay over its smallest (RFC 5481 §4.2), which needs no right clocks
-	DelayVariation *Distribution `json:"delay_variation,omitempty"`
-	Lost           *uint64       `json:"lost_packets_total,omitempty"` // nil: the direction of the loss is unknown
+	DelayVariation *stats.Latencies `json:"delay_variation,omitempty"`
+	Lost           *uint64          `json:"lost_packets_total,omitempty"` // nil: the direction of the loss is unknown
 }
 
 // HopCounts is how many routers packets passed on their way; 0: not known.

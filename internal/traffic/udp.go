@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
@@ -234,12 +235,12 @@ func (t udpTest) result(r *Result, o outcome) (packets uint64) {
 
 // udpSent is what the senders of one end did in the window, all streams together.
 type udpSent struct {
-	Packets      int64         `json:"packets"`
-	Bytes        int64         `json:"bytes"`
-	SocketErrors int64         `json:"socket_errors,omitempty"` // of Packets: the kernel took and dropped them
-	Gaps         *Distribution `json:"gaps,omitempty"`          // of the stream whose gaps varied most
-	Pacing       string        `json:"pacing,omitempty"`
-	Batch        string        `json:"batch,omitempty"`
+	Packets      int64            `json:"packets"`
+	Bytes        int64            `json:"bytes"`
+	SocketErrors int64            `json:"socket_errors,omitempty"` // of Packets: the kernel took and dropped them
+	Gaps         *stats.Latencies `json:"gaps,omitempty"`          // of the stream whose gaps varied most
+	Pacing       string           `json:"pacing,omitempty"`
+	Batch        string           `json:"batch,omitempty"`
 }
 
 // udpReceived is what the receivers of one end counted, all streams together.
@@ -258,7 +259,7 @@ func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
 	var sent *udpSent
 	if s != nil {
 		sent = &udpSent{
-			Packets: s.Packets, Bytes: s.Bytes, SocketErrors: s.SocketErrors, Gaps: DistributionOf(s.Gaps),
+			Packets: s.Packets, Bytes: s.Bytes, SocketErrors: s.SocketErrors, Gaps: s.Gaps.OrNil(),
 			Pacing: s.Pacing, Batch: string(s.Batch),
 		}
 	}
@@ -269,7 +270,7 @@ func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
 		DatagramCounts: DatagramCounts{
 			Sent: uint64(r.Sent), Received: uint64(r.Packets), Lost: uint64(r.Lost), Duplicates: known(r.Duplicates),
 			Reordered:     known(r.Reordered),
-			JitterSeconds: r.JitterSeconds, DelayVariation: DistributionOf(r.DelayVariation),
+			JitterSeconds: r.JitterSeconds, DelayVariation: r.DelayVariation.OrNil(),
 		},
 		Bytes: r.Bytes, Seconds: r.Time.Seconds(), SocketDrops: r.SocketDrops, Batch: string(r.Batch),
 	}

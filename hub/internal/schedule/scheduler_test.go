@@ -15,6 +15,7 @@ import (
 
 	"github.com/linerate/linerate/hub/internal/timeline"
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/peer/reach"
@@ -107,7 +108,7 @@ func (w *world) open(ctx context.Context, target string, o peer.ConnectOptions) 
 				return nil, ctx.Err()
 			}
 			r := &traffic.Result{Test: spec.Test, Direction: spec.Direction, Streams: 1,
-				RTT: &traffic.Distribution{Min: 1, P50: 2, P90: 3, P99: 4}}
+				RTT: &stats.Latencies{Min: 1, P50: 2, P90: 3, P99: 4}}
 			if spec.Bulk() {
 				r.Bytes = spec.Bytes
 				if spec.Bytes == 0 {

@@ -122,6 +122,14 @@ func (h *Histogram) Counts(bounds []float64) []uint64 {
 	return counts
 }
 
+// OrNil returns the summary, or nil if nothing was recorded: a document then omits it.
+func (l Latencies) OrNil() *Latencies {
+	if l.Count == 0 {
+		return nil
+	}
+	return &l
+}
+
 // Snapshot summarises the records so far; all zero if empty.
 func (h *Histogram) Snapshot() Latencies {
 	if h.count == 0 {

@@ -86,7 +86,11 @@
 // after the deadline if the guard itself was killed.
 //
 // After one failed write to the journal, this process makes no more changes. It still restores old
-// values: that is the safe side, and the knob shows what the log lacks.
+// values: that is the safe side, and the knob shows what the log lacks. The records of an undo wait
+// two seconds for storage that hangs, and the values go back without them. The lock then stays
+// until the kernel gives the write up, because a late record would damage the log of the next
+// holder. Open waits 20 seconds. Without the lock nothing is written: another process may be at
+// work.
 //
 // # Files
 //

@@ -134,7 +134,7 @@ func (g *watch) step(w *work) time.Duration {
 		return min(w.pause, watchStep)
 	}
 	w.failures++
-	if w.failures < attempts && !errors.Is(err, ErrCorrupt) && !errors.Is(err, errSilent) {
+	if w.failures < attempts && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrSilent) {
 		return watchStep
 	}
 	w.failures = 0
@@ -347,7 +347,7 @@ func (g *watch) recorded(cause string) bool {
 	return !slices.ContainsFunc(g.watched(), func(e *entry) bool { return cause != "" || now >= e.Expires })
 }
 
-// recordOnce opens the journal, records what was done, and recovers the rest. It returns errSilent
+// recordOnce opens the journal, records what was done, and recovers the rest. It returns ErrSilent
 // when the storage keeps it too long; the attempt then goes on in the background for as long as
 // this process lives, which does no harm: it compares before it writes.
 func (g *watch) recordOnce(cause string, done []Outcome) error {
@@ -384,7 +384,7 @@ func (g *watch) recordOnce(cause string, done []Outcome) error {
 		g.show(r.outcomes)
 		return r.err
 	case <-timer.C:
-		return errSilent
+		return ErrSilent
 	}
 }
 

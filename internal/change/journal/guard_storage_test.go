@@ -187,6 +187,87 @@ func TestGuardWithoutStorage(t *testing.T) {
 	}
 }
 
+// TestUndoWithoutStorage: undo restores the old values although its record hangs in the storage,
+// and the journal is complete after the thaw and a second undo.
+func TestUndoWithoutStorage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &storage{thaw: make(chan struct{})}
+		mem := durable.NewMem()
+		k, c := host(), &clock{}
+		o := options(s.on(mem), k, c)
+		o.Mode = journal.Deadline
+		j := open(t, o)
+		changes := apply(t, j, journal.Request{For: time.Hour}, rmem, "B", mtu, "9000")
+		if err := j.Commit(t.Context(), changes[0].ID, changes[1].ID); err != nil {
+			t.Fatal(err)
+		}
+		s.set(func(op durable.Op) error {
+			if op.Kind.Grows() {
+				<-s.thaw
+			}
+			return nil
+		})
+		began := time.Now()
+		outcomes, err := j.UndoAll(t.Context())
+		if !errors.Is(err, journal.ErrSilent) || !errors.Is(err, journal.ErrUnwritable) || len(outcomes) != 2 ||
+			!outcomes[0].Restored || !outcomes[1].Restored {
+			t.Errorf("undo: %v, %+v", err, outcomes)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("undo took %v", took)
+		}
+		if k.get(mtu) != "1500" || k.get(rmem) != "A" {
+			t.Errorf("after undo: %v", k.clone().values)
+		}
+		_, err = j.Apply(t.Context(), journal.Request{For: time.Hour}, settings(mtu, "9000")...)
+		if !errors.Is(err, journal.ErrSilent) {
+			t.Errorf("a change after it: %v", err)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+		// The lock stays until the record is on disk, or it could damage the log of the next holder.
+		if _, err := journal.Open(options(mem, k, c)); !errors.Is(err, journal.ErrLocked) {
+			t.Errorf("opened beside a record that is still on its way: %v", err)
+		}
+		close(s.thaw)
+		synctest.Wait()
+		j = open(t, o)
+		outcomes, err = j.Recover(t.Context())
+		if err != nil || len(outcomes) != 1 || outcomes[0].Change.ID != changes[1].ID {
+			t.Errorf("recover: %v, %+v", err, outcomes)
+		}
+		// The other record did not wait in the storage: its change ends when it is undone again.
+		if _, err := j.UndoAll(t.Context()); err != nil {
+			t.Errorf("a second undo: %v", err)
+		}
+		for _, change := range j.Changes() {
+			if change.State != journal.Undone {
+				t.Errorf("%+v", change)
+			}
+		}
+		if k.get(mtu) != "1500" || k.get(rmem) != "A" {
+			t.Errorf("in the end: %v", k.clone().values)
+		}
+	})
+}
+
+// TestOpenWithoutStorage: a command that cannot even read its journal says so, and leaves no lock
+// behind when the storage answers at last.
+func TestOpenWithoutStorage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &storage{thaw: make(chan struct{})}
+		o := options(s.on(durable.NewMem()), host(), &clock{})
+		s.hang(&s.silent)
+		if _, err := journal.Open(o); !errors.Is(err, journal.ErrSilent) {
+			t.Errorf("opened: %v", err)
+		}
+		close(s.thaw)
+		synctest.Wait()
+		open(t, o)
+	})
+}
+
 // TestGuardMemoryAgrees: what was done without the journal is in the journal once it answers again.
 func TestGuardMemoryAgrees(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

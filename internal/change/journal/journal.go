@@ -150,13 +150,41 @@ type Journal struct {
 	lease   time.Duration // of the latest Apply, for a guard that replaces a killed one
 	tending func()        // ends Tend; nil: it does not run
 	closed  bool
-	sure    bool // leaves what would be a guess to another Journal
+	sure    bool         // leaves what would be a guess to another Journal
+	late    <-chan error // result of an append that hangs in the storage; nil: none does
 }
 
 // Open opens the journal in a directory and holds its exclusive lock until Close. It returns
 // ErrLocked when another process has the journal, and ErrCorrupt when the journal is inconsistent.
-// Open recovers nothing: call Recover.
+// Open recovers nothing: call Recover. It returns ErrSilent when the storage does not answer; a
+// lock that comes too late is released at once.
 func Open(options Options) (*Journal, error) {
+	type result struct {
+		j   *Journal
+		err error
+	}
+	opened := make(chan result, 1)
+	go func() {
+		j, err := openNow(options)
+		opened <- result{j, err}
+	}()
+	timer := time.NewTimer(openPatience)
+	defer timer.Stop()
+	select {
+	case r := <-opened:
+		return r.j, r.err
+	case <-timer.C:
+		go func() {
+			if r := <-opened; r.j != nil {
+				_ = r.j.Close() // its caller believes that it did not open
+			}
+		}()
+		return nil, fmt.Errorf("open journal: %w", silence(openPatience))
+	}
+}
+
+// openNow is Open without a bound.
+func openNow(options Options) (*Journal, error) {
 	options, err := options.defaults()
 	if err != nil {
 		return nil, err
@@ -164,7 +192,7 @@ func Open(options Options) (*Journal, error) {
 	if err := durable.MkdirAll(options.FS, options.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	if err := trusted(options.FS, options.Dir); err != nil {
+	if err := Trusted(options.FS, options.Dir); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	// Take the lock before the first look at the log: OpenLog cuts a torn tail, which could be the
@@ -240,7 +268,16 @@ func (j *Journal) Close() error {
 	j.closed = true
 	// Log before lock, so that the next holder of the lock finds no descriptor of ours that could
 	// still write.
-	err := errors.Join(j.log.Close(), j.lock.Close())
+	closeBoth := func() error { return errors.Join(j.log.Close(), j.lock.Close()) }
+	var err error
+	if late := j.late; late == nil {
+		err = closeBoth()
+	} else {
+		go func() {
+			<-late
+			_ = closeBoth() // its failure was reported as ErrSilent
+		}()
+	}
 	if j.guard != nil {
 		// After the lock is free, so that a guard with work to do can take it.
 		err = errors.Join(err, j.guard.Release())
@@ -275,12 +312,36 @@ func (j *Journal) write(r record) error {
 	}
 	// Disk first, memory second. The next process would not know of a record that only memory has;
 	// in the other order it knows more than this one, which Recover handles.
-	if j.log != nil {
-		if err := j.log.Append(data); err != nil {
-			return fmt.Errorf("%w: %w", ErrUnwritable, err)
-		}
+	if err := j.append(data, r.Kind); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	return j.remember(r, data)
+}
+
+// append puts a record on disk. The records of an undo wait at most storagePatience for storage
+// that hangs, because the old value must not wait for it: one that reaches the disk later says what
+// the next Recover finds at the knob anyway. All others wait, because a commit or an intent that
+// comes true after it was reported as failed would break a promise.
+func (j *Journal) append(data []byte, k kind) error {
+	switch {
+	case j.log == nil:
+		return nil
+	case j.late != nil:
+		return ErrSilent
+	case k != kindUndo && k != kindUndone:
+		return j.log.Append(data)
+	}
+	log, done := j.log, make(chan error, 1)
+	go func() { done <- log.Append(data) }()
+	timer := time.NewTimer(storagePatience)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		j.late = done
+		return ErrSilent
+	}
 }
 
 // remember applies a record in memory, here and in the guard. The guard must know of an intent
@@ -314,6 +375,9 @@ func (j *Journal) writeOrRemember(r record) error {
 func (j *Journal) ready() error {
 	if j.closed {
 		return fmt.Errorf("journal: %w", fs.ErrClosed)
+	}
+	if j.late != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, ErrSilent)
 	}
 	if err := j.log.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)

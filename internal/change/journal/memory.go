@@ -128,13 +128,42 @@ func (e *entry) stage() int {
 	return map[phase]int{phaseIntent: 0, phaseApplied: 1, phaseUndoing: 3, phaseDone: 5}[e.Phase] + committed
 }
 
-// storagePatience is how long a guard waits for the storage of its journal. Knobs do not wait for
-// it at all.
+// storagePatience is how long a guard, and an undo, wait for the storage of the journal. The knobs
+// of a guard do not wait for it at all.
 const storagePatience = 2 * time.Second
 
-// errSilent reports storage that does not answer: a frozen file system, an NFS server that is gone,
-// a disk that hangs. The call stays in the kernel; only the guard goes on.
-var errSilent = fmt.Errorf("the storage did not answer within %v", storagePatience)
+// openPatience is how long [Open] waits for the storage. A slow disk that answers is no reason to
+// give up, so it is longer.
+const openPatience = 20 * time.Second
+
+// silence is storage that did not answer for so long.
+type silence time.Duration
+
+// ErrSilent reports storage that does not answer: a frozen file system, an NFS server that is gone,
+// a disk that hangs. The call stays in the kernel; only the guard or the undo goes on. The process
+// can end only when the kernel gives that call up: at once for NFS, at the thaw for a frozen file
+// system.
+var ErrSilent error = silence(storagePatience)
+
+func (s silence) Error() string {
+	return fmt.Sprintf("the storage of the state directory did not answer within %v", time.Duration(s))
+}
+
+// Is makes silences of any length the same.
+func (s silence) Is(target error) bool {
+	_, ok := target.(silence)
+	return ok
+}
+
+// Hint returns what the user can do.
+func (s silence) Hint() string {
+	if s == silence(openPatience) {
+		return "nothing could be read and nothing was changed; a trial still goes back at its deadline; " +
+			"repeat the command when the storage answers"
+	}
+	return "old values are restored without it; repeat linerate undo when the storage answers, " +
+		"so that the journal has it too"
+}
 
 // errVanished reports a log that was there before. Nothing of linerate removes one.
 var errVanished = fmt.Errorf("the journal has vanished: %w", ErrCorrupt)
@@ -181,7 +210,7 @@ func (g *watch) read() error {
 	case r = <-g.pending:
 		g.pending = nil
 	case <-timer.C:
-		return errSilent
+		return ErrSilent
 	}
 	switch {
 	case errors.Is(r.err, fs.ErrNotExist) && g.seen == nil:

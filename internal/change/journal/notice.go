@@ -43,7 +43,7 @@ func leaveNotices(fsys durable.FS, dir string, lines []string) {
 func TakeNotices(fsys durable.FS, dir string) []string {
 	// A look first, because a rename waits for a file system that is frozen, and most often there is
 	// nothing to rename. What another user may have written is not the word of a guard.
-	if _, err := fsys.Stat(noticePath(dir)); err != nil || trusted(fsys, dir) != nil {
+	if _, err := fsys.Stat(noticePath(dir)); err != nil || Trusted(fsys, dir) != nil {
 		return nil
 	}
 	// Rename first, so that two concurrent commands do not report the same lines, and a guard that

@@ -16,9 +16,11 @@ import (
 // damaged, and the file is left alone.
 var ErrNotOurs = errors.New("not a file that linerate writes")
 
-// trusted refuses a state directory that another user can write to. Undo writes what the journal
-// says, and root would write it for any user who can forge a journal.
-func trusted(fsys durable.FS, dir string) error {
+// Trusted returns nil unless another user can write to the state directory dir; a directory that
+// does not exist yet is trusted. [Open] refuses such a directory: undo writes what the journal
+// says, and root would write it for any user who can forge a journal. The error is an
+// fs.ErrPermission.
+func Trusted(fsys durable.FS, dir string) error {
 	disk, ok := fsys.(durable.Truster)
 	if !ok {
 		return nil

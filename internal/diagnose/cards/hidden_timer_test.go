@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
@@ -16,7 +17,7 @@ import (
 func throttled(rate, irq, streamed float64) *evidence.Case {
 	old := gigabit(func(x *host.Interface) { x.Driver, x.Interrupts[0].Name = "e1000", "eth0" })
 	c := transactions(old, old, rate)
-	c.Runs[0].RTT = &traffic.Distribution{Count: 20, Min: 0.39e-3, P50: 0.56e-3, Mean: 0.58e-3, Max: 1e-3}
+	c.Runs[0].RTT = &stats.Latencies{Count: 20, Min: 0.39e-3, P50: 0.56e-3, Mean: 0.58e-3, Max: 1e-3}
 	count := func(r *evidence.Run, perSecond, frames float64) {
 		n := counts{"irq.40": uint64(perSecond * r.DurationSeconds), "rx_packets": uint64(frames * r.DurationSeconds)}
 		r.Ends.Local.Counters, r.Ends.Remote.Counters = n.of("eth0"), n.of("eth0")
@@ -84,8 +85,8 @@ func TestHiddenTimer(t *testing.T) {
 func TestHiddenTimerOfEachFrame(t *testing.T) {
 	recorded := func(change func(c *evidence.Case)) *evidence.Case {
 		c := throttled(3889, 7915, 1900)
-		c.Runs[0].RTT = &traffic.Distribution{Count: 20, Min: 12.9e-6, P50: 17.4e-6, P90: 17.4e-6, Max: 20.5e-6}
-		c.Runs[1].RTT = &traffic.Distribution{Count: 3900, Min: 196e-6, P50: 256e-6, P90: 260e-6, P99: 263e-6}
+		c.Runs[0].RTT = &stats.Latencies{Count: 20, Min: 12.9e-6, P50: 17.4e-6, P90: 17.4e-6, Max: 20.5e-6}
+		c.Runs[1].RTT = &stats.Latencies{Count: 3900, Min: 196e-6, P50: 256e-6, P90: 260e-6, P99: 263e-6}
 		change(c)
 		return c
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
@@ -26,7 +27,7 @@ func transactions(near, far host.Interface, rate float64) *evidence.Case {
 	r := evidence.Run{Test: traffic.RR, Streams: 1, DurationSeconds: 1, TransactionsPerSec: rate}
 	r.Ends.Local.CPUs, r.Ends.Remote.CPUs = idle(), idle()
 	ping := evidence.Run{Test: traffic.Ping, DurationSeconds: 1,
-		RTT: &traffic.Distribution{Count: 20, Min: 4e-5, P50: 1.2e-4, Mean: 1.2e-4, Max: 2e-4}}
+		RTT: &stats.Latencies{Count: 20, Min: 4e-5, P50: 1.2e-4, Mean: 1.2e-4, Max: 2e-4}}
 	return &evidence.Case{Near: a, Far: b, Runs: []evidence.Run{ping, r}, NearAddress: "10.0.0.1",
 		FarAddress: "10.0.0.2"}
 }
@@ -84,13 +85,13 @@ func TestModerationWithoutTransactions(t *testing.T) {
 	check(t, moderationLatency(c), want{evidence.Warning, "and a request and its response take 120"})
 	// Stalls took half of the time: the median shows what the other transactions took.
 	c = transactions(moderatedBy("e1000", 2000), moderatedBy("e1000", 2000), 50)
-	c.Runs[1].RTT = &traffic.Distribution{Count: 50, Min: 1e-3, P50: 2.85e-3, Mean: 2e-2, Max: 0.3}
+	c.Runs[1].RTT = &stats.Latencies{Count: 50, Min: 1e-3, P50: 2.85e-3, Mean: 2e-2, Max: 0.3}
 	check(t, moderationLatency(c), want{evidence.Warning, "take 2.85 ms"})
 	// QEMU's e1000 lets many through at once: the median is no evidence, but the mean is, because
 	// the fastest echo takes 18 µs and the CPUs are idle.
 	c = transactions(moderatedBy("e1000", 3), moderatedBy("e1000", 2000), 1541.7)
 	c.Runs[0].RTT.Min, c.Runs[1].RTT = 1.8e-5,
-		&traffic.Distribution{Count: 1541, Min: 4e-5, P50: 2.51e-4, Mean: 6.5e-4, Max: 4e-3}
+		&stats.Latencies{Count: 1541, Min: 4e-5, P50: 2.51e-4, Mean: 6.5e-4, Max: 4e-3}
 	check(t, moderationLatency(c), want{evidence.Warning, "NIC eth0 (far) delays its interrupts by 2.00 ms"})
 	// A delayed acknowledgement takes far longer than any of these delays.
 	c = transactions(moderatedBy("e1000", 125), moderatedBy("e1000", 125), 24.4)

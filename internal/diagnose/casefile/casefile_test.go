@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
@@ -97,7 +98,7 @@ func TestWriteRemovesPrivateValues(t *testing.T) {
 }
 
 func TestReadReturnsWhatWasWritten(t *testing.T) {
-	rtt := traffic.Distribution{Count: 20, Min: 0.1}
+	rtt := stats.Latencies{Count: 20, Min: 0.1}
 	c := evidence.Case{Near: &host.Snapshot{Name: "localhost"},
 		Runs: []traffic.Result{{Test: traffic.RR, RTT: &rtt, TransactionsPerSec: 8003.6}}}
 	var b bytes.Buffer

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/tcpinfo"
@@ -87,7 +88,7 @@ func (s seen) run() traffic.Result {
 // of returns a case of a stream, with an idle ping of its base round trip, and probes by name.
 func (s seen) of(probes map[evidence.Probe]traffic.Result) *evidence.Case {
 	idle := traffic.Result{Test: traffic.Ping, Direction: traffic.Up, DurationSeconds: 1,
-		RTT: &traffic.Distribution{Count: 20, Min: s.base, P50: s.base}}
+		RTT: &stats.Latencies{Count: 20, Min: s.base, P50: s.base}}
 	return &evidence.Case{
 		Near: snapshot("near", "192.0.2.1/24"), Far: snapshot("far", "192.0.2.2/24"), Probes: probes,
 		Runs: []traffic.Result{idle, s.run()}, NearAddress: "192.0.2.1", FarAddress: "192.0.2.2",

@@ -3,6 +3,7 @@ package flows
 import (
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -12,7 +13,7 @@ import (
 func TestLostEchoes(t *testing.T) {
 	echoes := func(answered uint64, lost float64, more ...traffic.Result) *evidence.Case {
 		return &evidence.Case{
-			Runs: append([]traffic.Result{{Test: traffic.Ping, RTT: &traffic.Distribution{Count: answered, P50: 0.01},
+			Runs: append([]traffic.Result{{Test: traffic.Ping, RTT: &stats.Latencies{Count: answered, P50: 0.01},
 				LossRatio: &lost}}, more...)}
 	}
 	for _, c := range []struct {

@@ -3,6 +3,7 @@ package flows
 import (
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
@@ -142,7 +143,7 @@ func TestBufferbloat(t *testing.T) {
 	full := seen{rate: 18.8e6, rtt: 0.216, base: 0.0203}
 	withPings := func(p50 float64) *evidence.Case {
 		c := full.of(nil)
-		c.Runs[1].RTT = &traffic.Distribution{Count: 60, P50: p50}
+		c.Runs[1].RTT = &stats.Latencies{Count: 60, P50: p50}
 		return c
 	}
 	jitters := seen{rate: 66e6, rtt: 0.062, base: 0.021}.of(nil)

@@ -3,6 +3,7 @@ package flows
 import (
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/host/watch"
@@ -113,7 +114,7 @@ func TestDelayedACKs(t *testing.T) {
 		c := seen{rate: 900e6, rtt: 0.003, base: 0.001}.of(nil)
 		c.Runs = append(c.Runs, traffic.Result{Test: traffic.RR, Direction: traffic.Up, DurationSeconds: 1,
 			TransactionsPerSec: 1 / p50,
-			RTT:                &traffic.Distribution{Count: uint64(1 / p50), Min: p50, P50: p50, P90: p50 + 0.001},
+			RTT:                &stats.Latencies{Count: uint64(1 / p50), Min: p50, P50: p50, P90: p50 + 0.001},
 			Ends: traffic.Ends{Remote: traffic.End{
 				Counters: map[string]uint64{"TcpExt.DelayedACKs": uint64(delayed)}}}})
 		return c
@@ -157,7 +158,7 @@ func TestSlowStartAfterIdle(t *testing.T) {
 	off.Near.Settings[1].Value = "0"
 	fetched := func(seconds float64) *evidence.Case {
 		r := traffic.Result{Test: traffic.RR, Direction: traffic.Up, DurationSeconds: 1.5,
-			RTT: &traffic.Distribution{Count: 3, P50: seconds}}
+			RTT: &stats.Latencies{Count: 3, P50: seconds}}
 		return seen{rate: 200e6, rtt: 0.21, base: 0.2}.of(probes(evidence.ProbeObjects, r))
 	}
 	hold(t, evidence.SlowStartAfterIdle, []expect{

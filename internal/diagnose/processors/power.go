@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
@@ -83,7 +84,7 @@ func slowed(s *evidence.Span) *evidence.Finding {
 
 // sleepy finds an empty path that is slower than a loaded one.
 func sleepy(c *evidence.Case) *evidence.Finding {
-	var idle, loaded *traffic.Distribution
+	var idle, loaded *stats.Latencies
 	for i := range c.Runs {
 		r := &c.Runs[i]
 		switch {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
@@ -255,8 +256,8 @@ func TestCPUList(t *testing.T) {
 // rested is a case with an idle ping, one beside a stream, and one idle state.
 func rested(idle, under, exit float64) *evidence.Case {
 	c := &evidence.Case{Near: &host.Snapshot{CPUs: []host.CPU{{ID: 0}}}, Runs: []traffic.Result{
-		{Test: traffic.Ping, RTT: &traffic.Distribution{P50: idle}},
-		{Test: traffic.Stream, RTT: &traffic.Distribution{P50: under}},
+		{Test: traffic.Ping, RTT: &stats.Latencies{P50: idle}},
+		{Test: traffic.Stream, RTT: &stats.Latencies{P50: under}},
 	}}
 	c.Near.Idle = &host.Idle{States: []host.IdleState{{Name: "C1", LatencySeconds: 2e-6},
 		{Name: "C6", LatencySeconds: exit}}}

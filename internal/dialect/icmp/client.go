@@ -92,7 +92,7 @@ func ping(ctx context.Context, to netip.Addr, spec traffic.Spec, r *traffic.Resu
 		loss := 1 - float64(answered)/float64(sent)
 		r.LossRatio, r.PacketsPerSec = &loss, float64(sent)/r.DurationSeconds
 	}
-	r.RTT = traffic.DistributionOf(worker.RTT.Snapshot())
+	r.RTT = worker.RTT.Snapshot().OrNil()
 	warn(r, pinger.Troubles())
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/service"
 )
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:9")
@@ -270,17 +271,12 @@ func TestFullDuplexGetsNoDatagrams(t *testing.T) {
 // TestServicesAreNotAnswered forges requests from the ports of services, whose answers to an answer
 // would go on for ever.
 func TestServicesAreNotAnswered(t *testing.T) {
-	pc, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pc.Close()
 	s := NewServer(ServerOptions{})
 	p := make([]byte, markBytes+settingsBytes)
 	from := netip.AddrPortFrom(loopback.Addr(), lowestPort-1)
 	for _, id := range []int64{1, -2} {
 		mark{id: id}.put(p)
-		s.ServePacket(pc, p, from)
+		s.ServePacket(service.Datagram{Payload: p, From: from, At: time.Now()})
 	}
 	// The gate was not even asked: had it been, a bucket would be less than full.
 	if !s.o.Gate.Allow(from.Addr(), int(s.o.Gate.Limits().PacketsPerSecond), 0) {

@@ -91,7 +91,7 @@ func (s *Server) Addr() netip.AddrPort {
 func (s *Server) Serve(ctx context.Context) error {
 	err := s.sockets.Serve(ctx, service.Handler{
 		Conn:   s.ServeConn,
-		Packet: func(p []byte, from netip.AddrPort) { s.ServePacket(s.sockets.UDP, p, from) },
+		Packet: s.ServePacket,
 		Sweep:  s.Sweep,
 	})
 	s.flows.sweep(s.now(), 0) // logs the tests that end with the server

@@ -1,12 +1,12 @@
 package iperf2
 
 import (
-	"net"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/traffic/service"
 )
 
 // maxFlows is how many UDP tests a server follows at a time. A new test that finds the table full
@@ -64,9 +64,10 @@ const (
 	lowestPort = 1024
 )
 
-// ServePacket processes one datagram that pc received, and sends an answer through pc.
-func (s *Server) ServePacket(pc *net.UDPConn, p []byte, from netip.AddrPort) {
-	r, due := s.flows.take(p, from, s.now())
+// ServePacket processes one datagram and answers it where an answer is due.
+func (s *Server) ServePacket(d service.Datagram) {
+	p, from := d.Payload, d.From
+	r, due := s.flows.take(p, from, d.At.Sub(s.started))
 	size := reportBytes
 	switch {
 	case due == theEnd:
@@ -83,7 +84,7 @@ func (s *Server) ServePacket(pc *net.UDPConn, p []byte, from netip.AddrPort) {
 	} else {
 		mark{id: -1, sent: s.now() + s.flows.wall}.put(out)
 	}
-	_, _ = pc.WriteToUDPAddrPort(out, from) // the client repeats its request if the answer is lost
+	_ = d.Answer(out) // the client repeats its request if the answer is lost
 }
 
 // take counts a datagram and returns what it is due.

@@ -289,7 +289,7 @@ func (c *client) datagrams(r *traffic.Result) {
 		down.JitterSeconds += got.JitterSeconds / float64(c.spec.Streams)
 		own[1].Received += uint64(max(dropped(got)-dropped(f.mark.got), 0))
 		if c.spec.Streams == 1 && got.DelayVariation.Count > 0 {
-			down.DelayVariation = traffic.DistributionOf(got.DelayVariation)
+			down.DelayVariation = got.DelayVariation.OrNil()
 		}
 	}
 	if untold {
@@ -363,7 +363,7 @@ func (c *client) pacing(r *traffic.Result) {
 		}
 		p.Method = "user"
 		if gaps := f.sender.Sent().Gaps; c.spec.Streams == 1 && gaps.Count > 0 {
-			p.Gaps = traffic.DistributionOf(gaps)
+			p.Gaps = gaps.OrNil()
 		}
 	}
 	r.Pacing = p

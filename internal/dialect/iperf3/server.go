@@ -202,9 +202,9 @@ func (s *Server) forget(t *session) {
 
 // hear receives the first datagrams of UDP streams; the connected sockets of running streams
 // receive all others. Other datagrams are not logged, because anyone can forge them.
-func (s *Server) hear(p []byte, from netip.AddrPort) {
-	if isHello(p) {
-		s.route(from)
+func (s *Server) hear(d service.Datagram) {
+	if isHello(d.Payload) {
+		s.route(d.From)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/linerate/linerate/internal/traffic/service"
 )
@@ -21,7 +22,7 @@ type Arrivals struct {
 type arrival struct {
 	from   netip.Addr
 	conn   func(*net.TCPConn) // nil: the test waits for datagrams
-	packet func(p []byte)
+	packet func(p []byte, at time.Time)
 }
 
 // NewArrivals returns the arrivals of one port, without any test.
@@ -55,9 +56,9 @@ func (a *Arrivals) TakeConn(conn *net.TCPConn) bool {
 
 // TakePacket hands a datagram to the test that waits for it, and reports whether there is one. A
 // test belongs to the address that wrote to it first. One goroutine at a time calls TakePacket; it
-// does not block and does not keep p.
-func (a *Arrivals) TakePacket(p []byte, from netip.AddrPort) bool {
-	addr := from.Addr().Unmap()
+// does not block.
+func (a *Arrivals) TakePacket(d service.Datagram) bool {
+	p, from, addr := d.Payload, d.From, d.From.Addr()
 	a.mu.Lock()
 	w := a.bound[from]
 	if w == nil {
@@ -78,7 +79,7 @@ func (a *Arrivals) TakePacket(p []byte, from netip.AddrPort) bool {
 		a.bound[from] = w
 	}
 	a.mu.Unlock()
-	w.packet(p)
+	w.packet(p, d.At)
 	return true
 }
 

@@ -193,7 +193,7 @@ func TestHeaders(t *testing.T) {
 		t.Errorf("%v allocations per datagram", n)
 	}
 	got := newTally(params{blockBytes: 500, interval: 1})
-	if n := testing.AllocsPerRun(100, func() { got.take(p) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { got.take(p, time.Now()) }); n != 0 {
 		t.Errorf("%v allocations per datagram received", n)
 	}
 }
@@ -242,7 +242,7 @@ func FuzzTally(f *testing.F) {
 		got := newTally(params{blockBytes: 100, interval: 1})
 		for _, p := range [][]byte{a, b, a, b, []byte("EOD0"), a} {
 			h.Parse(p)
-			got.take(p)
+			got.take(p, time.Now())
 		}
 		sum, _ := got.now()
 		missing, sent := sum.drops(100)

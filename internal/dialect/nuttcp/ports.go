@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"strconv"
 	"sync"
 
@@ -73,12 +72,16 @@ func (ps *ports) listen(ctx context.Context, key portKey, p *dataPort) error {
 			return fmt.Errorf("listen for data: %w", err)
 		}
 		// Datagrams of strangers are not logged: anyone can send them.
-		take := func(b []byte, from netip.AddrPort) { p.TakePacket(b, from) }
-		// only close ends it, which is no error
-		ps.all.Go(func() { _ = service.Receive(serving, pc.(*net.UDPConn), take, nil) })
+		take := func(d service.Datagram) { p.TakePacket(d) }
+		ended := make(chan struct{})
+		ps.all.Go(func() {
+			defer close(ended)
+			_ = service.Receive(serving, pc.(*net.UDPConn), take, nil) // only close ends it, which is no error
+		})
 		p.close = func() {
 			cancel()
 			_ = pc.Close() // nothing is queued
+			<-ended        // Receive may be the one that closes
 		}
 		return nil
 	}

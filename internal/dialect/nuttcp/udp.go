@@ -98,9 +98,8 @@ func newTally(p params) *tally {
 	return &tally{header: headerOf(p), begun: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// take counts one datagram.
-func (t *tally) take(p []byte) {
-	now := time.Now()
+// take counts one datagram that arrived at now.
+func (t *tally) take(p []byte, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// End marks are repeated, and data that they overtook would look like those of the next test.

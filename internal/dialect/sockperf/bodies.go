@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -264,10 +265,10 @@ func perSecond(n int64, seconds float64) float64 {
 }
 
 // distribution returns the round trips for a result; nil if there are none.
-func distribution(workers []*engine.Worker) *traffic.Distribution {
+func distribution(workers []*engine.Worker) *stats.Latencies {
 	all := newHistogram()
 	for _, w := range workers {
 		all.Merge(w.RTT)
 	}
-	return traffic.DistributionOf(all.Snapshot())
+	return all.Snapshot().OrNil()
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/admission"
@@ -28,13 +27,13 @@ func (e *udpEcho) close() { _ = e.conn.Close() }
 // run answers until ctx ends.
 func (e *udpEcho) run(ctx context.Context, gate *admission.Gate, b *book) error {
 	defer func() { b.sweep(sys.Monotonic(), true) }()
-	take := func(p []byte, from netip.AddrPort) {
-		now := sys.Monotonic()
+	take := func(d service.Datagram) {
+		p, from, now := d.Payload, d.From, sys.Monotonic()
 		b.sweep(now, false)
 		if !judge(p, from, gate, b, now) {
 			return
 		}
-		if _, err := e.conn.WriteToUDPAddrPort(p, from); err != nil {
+		if err := d.Answer(p); err != nil {
 			b.page(from, now).unsent++
 		}
 	}

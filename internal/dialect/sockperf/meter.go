@@ -2,7 +2,6 @@ package sockperf
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -78,7 +77,7 @@ func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 	}
 	// Read before the window opens and after it shuts, because a reading takes milliseconds that
 	// must not be inside.
-	before := m.counters(r)
+	before := r.HostCounters(m.sample)
 	if m.opened != nil {
 		m.opened()
 	}
@@ -95,7 +94,7 @@ func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 	if m.shut != nil {
 		m.shut()
 	}
-	after := m.counters(r)
+	after := r.HostCounters(m.sample)
 	// A pinger ends once its late answers are in; other workers are stopped.
 	if m.spec.Test != traffic.Ping {
 		m.phase.Set(engine.Stopped)
@@ -104,7 +103,7 @@ func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 	r.DurationSeconds = (shut.at - open.at).Seconds()
 	m.transactions = shut.transactions - open.transactions
 	r.RTT = distribution(m.workers)
-	fillEnd(&r.Ends.Local, before, after, r.DurationSeconds)
+	r.Ends.Local.Spend(before, after, r.DurationSeconds)
 	for i, w := range m.workers {
 		if w.CPU >= 0 {
 			r.Ends.Local.Placement = append(r.Ends.Local.Placement, traffic.Placement{Stream: i, CPU: w.CPU})
@@ -165,44 +164,4 @@ func (m *meter) count() edge {
 		e.rttNanos += w.RTTNanos.Load()
 	}
 	return e
-}
-
-// counters reads the counters of this host. If they cannot be read, the result has the reason.
-func (m *meter) counters(r *traffic.Result) *host.Counters {
-	if m.sample == nil {
-		return nil
-	}
-	c, err := m.sample()
-	if err != nil {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("no counters of this host: %v", err))
-		return nil
-	}
-	return c
-}
-
-// fillEnd records what this host spent between two readings around a window of inside seconds.
-func fillEnd(e *traffic.End, before, after *host.Counters, inside float64) {
-	if before == nil || after == nil {
-		return
-	}
-	d := host.Sub(before, after)
-	e.CPUs = d.CPUs
-	// The readings lie around the window; the share of the time outside is subtracted.
-	share := 1.0
-	if d.Seconds > inside && inside > 0 {
-		share = inside / d.Seconds
-	}
-	for _, c := range d.CPUs {
-		if c.CPU == -1 { // the kernel's own sum of all CPUs
-			e.UserSeconds, e.SystemSeconds = c.User*share, c.System*share
-			e.SoftIRQSeconds, e.IRQSeconds = c.SoftIRQ*share, c.IRQ*share
-			e.CPUSeconds = (c.User + c.System + c.IRQ + c.SoftIRQ) * share
-		}
-	}
-	e.Counters = make(map[string]uint64)
-	for name, v := range d.Values {
-		if v != 0 {
-			e.Counters[name] = v
-		}
-	}
 }

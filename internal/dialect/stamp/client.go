@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/kernel/sys"
@@ -52,11 +53,11 @@ type Report struct {
 
 // OneWay is one direction.
 type OneWay struct {
-	Lost  *uint64               // packets; nil: unknown
-	Delay *traffic.Distribution // nil: one of the clocks is not known to be right
+	Lost  *uint64          // packets; nil: unknown
+	Delay *stats.Latencies // nil: one of the clocks is not known to be right
 	// seconds by which every value of Delay may be wrong, as both ends report
 	DelayError     float64
-	DelayVariation *traffic.Distribution // delay minus the smallest one of the test (RFC 5481 §4.2)
+	DelayVariation *stats.Latencies // delay minus the smallest one of the test (RFC 5481 §4.2)
 	// packets that arrived after one that was sent later (RFC 4737 §3); nil: the reflector does not
 	// count
 	Reordered     *uint64
@@ -167,11 +168,11 @@ func measure(ctx context.Context, target string, spec traffic.Spec, o ClientOpti
 		return nil, err
 	}
 	s.upDuplicates = 0
-	before := counters(o.Sample, r.Result)
+	before := r.Result.HostCounters(o.Sample)
 	if err := s.span(ctx, spec.Duration, true); err != nil {
 		return nil, err
 	}
-	after := counters(o.Sample, r.Result)
+	after := r.Result.HostCounters(o.Sample)
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func measure(ctx context.Context, target string, spec traffic.Spec, o ClientOpti
 		return nil, err
 	}
 	s.fill(r, greeting, begin, end)
-	fillEnd(&r.Ends.Local, before, after, r.DurationSeconds)
+	r.Ends.Local.Spend(before, after, r.DurationSeconds)
 	return r, nil
 }
 
@@ -232,45 +233,6 @@ func resolve(ctx context.Context, target string) (netip.AddrPort, error) {
 		return netip.AddrPort{}, fmt.Errorf("resolve %s: no address", target)
 	}
 	return netip.AddrPortFrom(ips[0].Unmap(), uint16(n)), nil
-}
-
-// counters reads the counters of this host. If they cannot be read, the result has the reason.
-func counters(sample func() (*host.Counters, error), r *traffic.Result) *host.Counters {
-	if sample == nil {
-		return nil
-	}
-	c, err := sample()
-	if err != nil {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("no counters of this host: %v", err))
-		return nil
-	}
-	return c
-}
-
-// fillEnd records what this host spent between two readings around a window of inside seconds.
-func fillEnd(e *traffic.End, before, after *host.Counters, inside float64) {
-	if before == nil || after == nil {
-		return
-	}
-	d := host.Sub(before, after)
-	e.CPUs = d.CPUs
-	share := 1.0
-	if d.Seconds > inside && inside > 0 {
-		share = inside / d.Seconds
-	}
-	for _, c := range d.CPUs {
-		if c.CPU == -1 { // the kernel's own sum of all CPUs
-			e.UserSeconds, e.SystemSeconds = c.User*share, c.System*share
-			e.SoftIRQSeconds, e.IRQSeconds = c.SoftIRQ*share, c.IRQ*share
-			e.CPUSeconds = (c.User + c.System + c.IRQ + c.SoftIRQ) * share
-		}
-	}
-	e.Counters = make(map[string]uint64)
-	for name, v := range d.Values {
-		if v != 0 {
-			e.Counters[name] = v
-		}
-	}
 }
 
 // newSender allocates everything that the loop needs, so that the loop allocates nothing.

@@ -3,13 +3,14 @@ package stamp
 import (
 	"fmt"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
 // fill computes the report from the counts.
 func (s *sender) fill(r *Report, greeting, begin, end mark) {
 	r.DurationSeconds = (s.shut - s.open).Seconds()
-	r.RTT = traffic.DistributionOf(s.rtt.Snapshot())
+	r.RTT = s.rtt.Snapshot().OrNil()
 	lost := max(s.sent-s.answered, 0)
 	if s.sent > 0 {
 		ratio := float64(lost) / float64(s.sent)
@@ -122,10 +123,10 @@ func (w *way) report() OneWay {
 }
 
 // over returns the distribution of the samples minus a base.
-func (w *way) over(base int64) *traffic.Distribution {
+func (w *way) over(base int64) *stats.Latencies {
 	h := newHistogram()
 	for _, v := range w.samples {
 		h.Record(v - base)
 	}
-	return traffic.DistributionOf(h.Snapshot())
+	return h.Snapshot().OrNil()
 }

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/linerate/linerate/internal/traffic/service"
 )
 
 // maxFlows is how many UDP senders are followed at a time. A new sender that finds the table full
@@ -31,8 +33,10 @@ func newFlowTable(log func(string, ...any)) *flowTable {
 	return &flowTable{flows: make(map[netip.AddrPort]*flow), log: log}
 }
 
-// TakePacket counts a datagram of n bytes. It is never answered.
-func (s *Server) TakePacket(n int, from netip.AddrPort) { s.flows.take(n, from, s.now()) }
+// TakePacket counts a datagram. It is never answered.
+func (s *Server) TakePacket(d service.Datagram) {
+	s.flows.take(len(d.Payload), d.From, d.At.Sub(s.started))
+}
 
 // Sweep ends UDP senders that have been silent for long. A caller of TakePacket calls it every
 // second or so.

@@ -94,7 +94,7 @@ func (s *Server) Addr() netip.AddrPort {
 func (s *Server) Serve(ctx context.Context) error {
 	err := s.sockets.Serve(ctx, service.Handler{
 		Conn:   s.ServeConn,
-		Packet: func(p []byte, from netip.AddrPort) { s.TakePacket(len(p), from) },
+		Packet: s.TakePacket,
 		Sweep:  s.Sweep,
 	})
 	s.flows.sweep(s.now(), 0) // logs the senders that end with the server

@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/traffic/service"
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
@@ -162,8 +163,9 @@ func TestForgedFlowsDoNotFloodTheLog(t *testing.T) {
 	s := NewServer(ServerOptions{Log: func(line string) { lines = append(lines, line) }})
 	for i := range uint16(1000) {
 		from := netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), i)
-		s.TakePacket(100, from)
-		s.TakePacket(edgeBytes, from)
+		for _, bytes := range []int{100, edgeBytes} {
+			s.TakePacket(service.Datagram{Payload: make([]byte, bytes), From: from, At: time.Now()})
+		}
 	}
 	if len(lines) != admission.ClientLines {
 		t.Errorf("%d lines", len(lines))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
@@ -160,7 +161,7 @@ func TestHeadline(t *testing.T) {
 		{traffic.Result{Test: traffic.UDP, ThroughputBitsPerSec: 6}, 6},
 		{traffic.Result{Test: traffic.RR, TransactionsPerSec: 7}, 7},
 		{traffic.Result{Test: traffic.CRR, TransactionsPerSec: 8}, 8},
-		{traffic.Result{Test: traffic.Ping, RTT: &traffic.Distribution{P50: 9}}, 9},
+		{traffic.Result{Test: traffic.Ping, RTT: &stats.Latencies{P50: 9}}, 9},
 		{traffic.Result{Test: traffic.Ping}, 0},
 		{traffic.Result{Test: traffic.MTU, MTUBytes: 1500}, 1500}, {traffic.Result{Test: traffic.Load}, 0},
 		{traffic.Result{Test: traffic.Load, Load: &traffic.LoadResult{RoundTripsPerMinute: 600}}, 600},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/kernel/procfs"
@@ -123,7 +124,7 @@ func assembleLoad(spec traffic.Spec, phases []*traffic.Result) (*traffic.Result,
 }
 
 // loadSlot returns the fields of one loaded phase.
-func loadSlot(l *traffic.LoadResult, name string) (**traffic.Distribution, *float64) {
+func loadSlot(l *traffic.LoadResult, name string) (**stats.Latencies, *float64) {
 	switch name {
 	case phaseUp:
 		return &l.Up, &l.UpBitsPerSec

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
@@ -58,7 +59,7 @@ func loadResults() []*traffic.Result {
 		return &traffic.Result{
 			Test: traffic.Stream, DurationSeconds: 2, WarmUpSeconds: 0.5, ThroughputBitsPerSec: rate, Bytes: 1000,
 			RetransmitsTotal: &retransmits,
-			RTT:              &traffic.Distribution{Count: 200, Mean: mean, P50: mean, P90: p90},
+			RTT:              &stats.Latencies{Count: 200, Mean: mean, P50: mean, P90: p90},
 			Ends:             traffic.Ends{Local: end, Remote: end}, MTUBytes: 1500,
 			Intervals: []traffic.Interval{{StartSeconds: 0, EndSeconds: 0.5, RTTSeconds: 1, Omitted: true},
 				{StartSeconds: 0.5, EndSeconds: 2.5, RTTSeconds: 1, ProbeRTTSeconds: p90, ThroughputBitsPerSec: rate}},
@@ -68,7 +69,7 @@ func loadResults() []*traffic.Result {
 	return []*traffic.Result{
 		{
 			Test: traffic.Ping, Method: "icmp echo", DurationSeconds: 2,
-			RTT:       &traffic.Distribution{Count: 200, Mean: 0.011, P50: 0.010, P90: 0.012},
+			RTT:       &stats.Latencies{Count: 200, Mean: 0.011, P50: 0.010, P90: 0.012},
 			Intervals: []traffic.Interval{{StartSeconds: 0, EndSeconds: 2, RTTSeconds: 0.01}},
 			Ends:      traffic.Ends{Local: end, Remote: end},
 		},
@@ -120,7 +121,7 @@ func TestAssembleLoadOfWhatThereIs(t *testing.T) {
 		t.Errorf("%v, %+v", err, r)
 	}
 	// A path that is faster under load adds nothing.
-	phases[1].RTT = &traffic.Distribution{Mean: 0.001, P90: 0.002}
+	phases[1].RTT = &stats.Latencies{Mean: 0.001, P90: 0.002}
 	if r, err := assembleLoad(traffic.Spec{Test: traffic.Load}, phases); err != nil || r.Load.AddedSeconds != 0 {
 		t.Errorf("%v, %+v", err, r)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
@@ -72,7 +73,7 @@ func TestObserveTakesTheSenderFromTheDirection(t *testing.T) {
 }
 
 func TestObserveLatency(t *testing.T) {
-	r := &traffic.Result{Test: traffic.RR, TransactionsPerSec: 23975, RTT: &traffic.Distribution{P99: 0.0001}}
+	r := &traffic.Result{Test: traffic.RR, TransactionsPerSec: 23975, RTT: &stats.Latencies{P99: 0.0001}}
 	got := observe(r)
 	if figure(goal.Latency, r) != 23975 || got.Guards["transaction_seconds"] != 1.0/23975 ||
 		got.Guards["rtt_p99_seconds"] != 0.0001 {
@@ -142,7 +143,7 @@ func TestCandidatesOnceEachInOrder(t *testing.T) {
 func TestSegmentLengthsFollowTheRoundTrip(t *testing.T) {
 	at := func(rtt float64) *Verdict {
 		return &Verdict{Case: evidence.Case{
-			Runs: []traffic.Result{{Test: traffic.Ping, RTT: &traffic.Distribution{P50: rtt}}}}}
+			Runs: []traffic.Result{{Test: traffic.Ping, RTT: &stats.Latencies{P50: rtt}}}}}
 	}
 	for _, c := range []struct {
 		rtt             float64
@@ -235,7 +236,7 @@ func (f *fakeFar) Run(_ context.Context, s traffic.Spec, _ func(traffic.Interval
 	r := streamResult(nil)
 	r.Test, r.Direction = s.Test, s.Direction
 	if s.Test == traffic.Ping && f.rtt > 0 {
-		r.RTT = &traffic.Distribution{Min: f.rtt, P50: f.rtt}
+		r.RTT = &stats.Latencies{Min: f.rtt, P50: f.rtt}
 	}
 	return r, nil
 }

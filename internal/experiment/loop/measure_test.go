@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/experiment/goal"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -28,7 +29,7 @@ func (f *fakeRuns) run(_ context.Context, s traffic.Spec, progress func(traffic.
 	}
 	return &traffic.Result{
 		Test: s.Test, Direction: s.Direction, DurationSeconds: 1, WarmUpSeconds: 0.5,
-		RTT:                  &traffic.Distribution{Mean: 0.01, P50: 0.01, P90: 0.02},
+		RTT:                  &stats.Latencies{Mean: 0.01, P50: 0.01, P90: 0.02},
 		ThroughputBitsPerSec: 1e9,
 	}, nil
 }

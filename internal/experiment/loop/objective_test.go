@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/goal"
 	"github.com/linerate/linerate/internal/experiment/tune"
@@ -50,7 +51,7 @@ func path(rate float64, codes ...evidence.Code) *Verdict {
 			Addresses: []string{"192.0.2.2/24"}}}}
 	v := &Verdict{Case: evidence.Case{Near: near, Far: far, NearAddress: "192.0.2.1", FarAddress: "192.0.2.2",
 		Runs: []traffic.Result{
-			{Test: traffic.Ping, RTT: &traffic.Distribution{Min: 0.020, P50: 0.0201}},
+			{Test: traffic.Ping, RTT: &stats.Latencies{Min: 0.020, P50: 0.0201}},
 			*streamResult(func(r *traffic.Result) { r.ThroughputBitsPerSec = rate }),
 		}}}
 	for _, c := range codes {

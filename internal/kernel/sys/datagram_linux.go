@@ -102,35 +102,7 @@ func sockaddrIn(family int, a netip.AddrPort) unix.Sockaddr {
 }
 
 // TakeOverDatagram is [TakeOver] for a UDP connection.
-func TakeOverDatagram(conn *net.UDPConn) (fd int, err error) {
-	fd = -1
-	defer func() {
-		if cerr := conn.Close(); cerr != nil && err == nil && !errors.Is(cerr, net.ErrClosed) {
-			err = fmt.Errorf("release connection: %w", cerr)
-		}
-		if err != nil && fd >= 0 {
-			_ = unix.Close(fd) // the first error explains
-			fd = -1
-		}
-	}()
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return fd, fmt.Errorf("take over connection: %w", err)
-	}
-	var dup error
-	if err := raw.Control(func(orig uintptr) {
-		fd, dup = unix.FcntlInt(orig, unix.F_DUPFD_CLOEXEC, 3) // as in TakeOver
-	}); err != nil {
-		return fd, fmt.Errorf("take over connection: %w", err)
-	}
-	if dup != nil {
-		return -1, fmt.Errorf("duplicate descriptor: %w", dup)
-	}
-	if err := unix.SetNonblock(fd, false); err != nil {
-		return fd, fmt.Errorf("make descriptor blocking: %w", err)
-	}
-	return fd, nil
-}
+func TakeOverDatagram(conn *net.UDPConn) (fd int, err error) { return takeOver(conn) }
 
 // ShareLocalPort sets SO_REUSEADDR, see [DatagramOptions]. It is for net.ListenConfig.Control.
 func ShareLocalPort(fd int) error {

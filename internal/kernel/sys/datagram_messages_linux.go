@@ -2,6 +2,9 @@ package sys
 
 import (
 	"io"
+	"net"
+	"net/netip"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -87,6 +90,11 @@ type Inbox struct {
 	control []byte
 	bytes   int // of payload, each
 	used    int // headers that the kernel has written to
+	// sources, as struct sockaddr_in or sockaddr_in6; nil: not asked for
+	names []unix.RawSockaddrInet6
+	// the zone of the newest link-local source
+	zone  string
+	index uint32
 }
 
 // inboxControl is the room for the control messages of one message: a timestamp, a drop count, a
@@ -110,6 +118,37 @@ func NewInbox(n, bytes int) *Inbox {
 	return b
 }
 
+// KeepSources makes [Message.From] the source of each message of a socket that is not connected.
+func (b *Inbox) KeepSources() {
+	b.names = make([]unix.RawSockaddrInet6, len(b.headers))
+	for i := range b.headers {
+		b.headers[i].Hdr.Name = (*byte)(unsafe.Pointer(&b.names[i]))
+		b.headers[i].Hdr.Namelen = unix.SizeofSockaddrInet6
+	}
+}
+
+// from returns the source of message i.
+func (b *Inbox) from(i int) netip.AddrPort {
+	n := &b.names[i]
+	// In network order; struct sockaddr_in has it in the same place.
+	port := (*[2]byte)(unsafe.Pointer(&n.Port))
+	at := uint16(port[0])<<8 | uint16(port[1])
+	if n.Family == unix.AF_INET {
+		return netip.AddrPortFrom(netip.AddrFrom4((*unix.RawSockaddrInet4)(unsafe.Pointer(n)).Addr), at)
+	}
+	a := netip.AddrFrom16(n.Addr).Unmap()
+	if n.Scope_id != 0 && a.Is6() {
+		if b.index != n.Scope_id {
+			b.index, b.zone = n.Scope_id, strconv.FormatUint(uint64(n.Scope_id), 10)
+			if i, err := net.InterfaceByIndex(int(n.Scope_id)); err == nil {
+				b.zone = i.Name // as package net has it
+			}
+		}
+		a = a.WithZone(b.zone)
+	}
+	return netip.AddrPortFrom(a, at)
+}
+
 // Receive reads the waiting messages, at most n, and returns their number. With wait it sleeps
 // until a message arrives, at most for the time of [SetTimeout]. Without wait, the Go scheduler is
 // not notified of the call, see [Outbox.Send]. [ErrTimeout] means that no message was available. A
@@ -118,6 +157,9 @@ func (b *Inbox) Receive(fd, n int, wait bool) (int, error) {
 	// The kernel shortens these to the length it filled.
 	for i := range b.used {
 		b.headers[i].Hdr.SetControllen(inboxControl)
+		if b.names != nil {
+			b.headers[i].Hdr.Namelen = unix.SizeofSockaddrInet6
+		}
 	}
 	b.used = 0
 	first := uintptr(unsafe.Pointer(&b.headers[0]))
@@ -151,9 +193,11 @@ type Message struct {
 	// size of the datagrams that the kernel merged into Payload, the last of which may be shorter;
 	// 0: one datagram
 	SegmentBytes int
-	Truncated    bool   // the datagram was longer than the buffer
-	ArrivedNanos int64  // realtime clock when the kernel first saw it; 0: not known
-	Drops        uint32 // messages that the socket had dropped before it; also 0 if the kernel does not report it
+	Truncated    bool  // the datagram was longer than the buffer
+	ArrivedNanos int64 // realtime clock when the kernel first saw it; 0: not known
+	// messages that the socket had dropped before it; also 0 if the kernel does not report it
+	Drops uint32
+	From  netip.AddrPort // after [Inbox.KeepSources]; an IPv4 address as such
 }
 
 // Message returns message i of the last Receive.
@@ -161,6 +205,9 @@ func (b *Inbox) Message(i int) Message {
 	h := &b.headers[i]
 	m := Message{Payload: b.payload[i*b.bytes : i*b.bytes+min(int(h.Len), b.bytes)],
 		Truncated: h.Hdr.Flags&unix.MSG_TRUNC != 0}
+	if b.names != nil && h.Hdr.Namelen > 0 {
+		m.From = b.from(i)
+	}
 	control := b.control[i*inboxControl : i*inboxControl+min(int(h.Hdr.Controllen), inboxControl)]
 	for at := 0; at+unix.SizeofCmsghdr <= len(control); {
 		c := (*unix.Cmsghdr)(unsafe.Pointer(&control[at]))

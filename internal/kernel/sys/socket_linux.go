@@ -3,10 +3,12 @@ package sys
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +17,12 @@ import (
 // TakeOver converts a connection of package net to a bare descriptor: blocking, close-on-exec, in
 // no poller. It always closes the connection; the socket continues in the descriptor, which the
 // caller closes with [Close].
-func TakeOver(conn *net.TCPConn) (fd int, err error) {
+func TakeOver(conn *net.TCPConn) (fd int, err error) { return takeOver(conn) }
+
+func takeOver(conn interface {
+	syscall.Conn
+	io.Closer
+}) (fd int, err error) {
 	fd = -1
 	defer func() {
 		// Closing the original does not affect the duplicate; it removes the socket from the

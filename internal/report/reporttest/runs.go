@@ -3,13 +3,14 @@ package reporttest
 import (
 	"math"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
 // spread is a distribution around a median.
-func spread(median float64) *traffic.Distribution {
-	return &traffic.Distribution{
+func spread(median float64) *stats.Latencies {
+	return &stats.Latencies{
 		Count: 100, Min: 0.9 * median, Mean: 1.05 * median, P50: median, P90: 1.3 * median, P99: 2 * median,
 		P999: 3 * median, Max: 3 * median, StdDev: 0.2 * median,
 	}

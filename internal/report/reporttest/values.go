@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/change/bootconf"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
@@ -67,7 +68,7 @@ func Tests() []traffic.Result {
 		DurationSeconds: 3.0001, WarmUpSeconds: 0.5, Streams: 1,
 		Bytes: 86_600_000, ThroughputBitsPerSec: 231e6, RetransmitsTotal: new(uint64(0)), MTUBytes: 1500,
 		MSSBytes: 1448, CongestionControl: "bbr",
-		RTT: &traffic.Distribution{Count: 300, Min: 0.0201, Mean: 0.0204, P50: 0.0204, P90: 0.0206, P99: 0.0211,
+		RTT: &stats.Latencies{Count: 300, Min: 0.0201, Mean: 0.0204, P50: 0.0204, P90: 0.0206, P99: 0.0211,
 			P999: 0.0213, Max: 0.0214, StdDev: 0.0001},
 		Ends: traffic.Ends{
 			Local: traffic.End{Host: "near", CPUSeconds: 0.4, CPUSecondsPerGigabyte: 4.61,
@@ -91,11 +92,11 @@ func Tests() []traffic.Result {
 	return []traffic.Result{
 		{Test: traffic.Ping, Direction: traffic.Up, Method: "udp echo", StartTime: Noon, DurationSeconds: 1, Streams: 1,
 			LossRatio: new(0.0),
-			RTT: &traffic.Distribution{Count: 20, Min: 0.0201, Mean: 0.0202, P50: 0.0202, P90: 0.0203, P99: 0.0205,
+			RTT: &stats.Latencies{Count: 20, Min: 0.0201, Mean: 0.0202, P50: 0.0202, P90: 0.0203, P99: 0.0205,
 				P999: 0.0205, Max: 0.0205, StdDev: 0.00005}},
 		{Test: traffic.RR, Direction: traffic.Up, StartTime: Noon, DurationSeconds: 2, Streams: 1,
 			TransactionsPerSec: 49.1,
-			RTT: &traffic.Distribution{Count: 98, Min: 0.0201, Mean: 0.0203, P50: 0.0203, P90: 0.0204, P99: 0.0209,
+			RTT: &stats.Latencies{Count: 98, Min: 0.0201, Mean: 0.0203, P50: 0.0203, P90: 0.0204, P99: 0.0209,
 				P999: 0.021, Max: 0.021, StdDev: 0.0001}},
 		stream, bidir,
 	}

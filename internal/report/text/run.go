@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -169,7 +170,7 @@ func describeMTU(add describer, m traffic.PathMTU) {
 func describeLoad(add describer, l traffic.LoadResult) {
 	add("under load", "%s more than idle at the 90th percentile, %s round trips a minute",
 		unit.FormatSeconds(l.AddedSeconds), unit.FormatCount(math.Round(l.RoundTripsPerMinute)))
-	one := func(name string, d *traffic.Distribution, load float64) {
+	one := func(name string, d *stats.Latencies, load float64) {
 		if d == nil {
 			return
 		}

@@ -77,15 +77,6 @@ type CodeCount struct {
 	Total uint64 `json:"total"`
 }
 
-// latency summarises a histogram; nil if it is empty.
-func latency(h *stats.Histogram) *stats.Latencies {
-	s := h.Snapshot()
-	if s.Count == 0 {
-		return nil
-	}
-	return &s
-}
-
 // Interval is a part of a load.
 type Interval struct {
 	AtSeconds        float64 `json:"at_seconds"` // its end, from the start of the load
@@ -187,7 +178,8 @@ func (t *tally) fill(r *Result) {
 			r.Codes = append(r.Codes, CodeCount{name, n})
 		}
 	}
-	r.Latency, r.ServiceLatency, r.SendDelay = latency(t.latency), latency(t.service), latency(t.delay)
+	r.Latency, r.ServiceLatency = t.latency.Snapshot().OrNil(), t.service.Snapshot().OrNil()
+	r.SendDelay = t.delay.Snapshot().OrNil()
 	r.Refused, r.Connections, r.SocketDrops = t.refused, t.opened, t.drops
 	if t.Answers > 0 {
 		r.CPUSecondsPerAnswer = r.CPUSeconds / float64(t.Answers)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"os"
 	"time"
 )
 
@@ -48,40 +47,23 @@ func Accept(ctx context.Context, accept func() (*net.TCPConn, error), take func(
 	}
 }
 
-// Receive takes datagrams one after the other until ctx ends, and then returns nil, as [Accept]
-// does. Every second it calls sweep, unless that is nil, also while datagrams arrive. take must not
-// keep p.
-func Receive(ctx context.Context, conn *net.UDPConn, take func(p []byte, from netip.AddrPort), sweep func()) error {
-	_ = conn.SetReadBuffer(ReceiveBufferBytes) // less is slower, not wrong
-	p := make([]byte, datagramBytes)
-	failed := false
-	for swept := true; ; {
-		if sweep != nil && swept {
-			// A deadline and no ticker: a deadline that has passed ends the next read even when
-			// there is something to read.
-			_ = conn.SetReadDeadline(time.Now().Add(sweepEvery)) // only a closed socket refuses, as the read then does
-			swept = false
-		}
-		n, from, err := conn.ReadFromUDPAddrPort(p)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err == nil:
-			failed = false
-			take(p[:n], unmapped(from))
-		case errors.Is(err, net.ErrClosed):
-			return err
-		case sweep != nil && errors.Is(err, os.ErrDeadlineExceeded):
-			sweep()
-			swept = true
-		case failed:
-			_ = Rest(ctx, retryAfter) // as in Accept
-		default:
-			// A single error is most often the ICMP error about an answer of ours, as Windows
-			// reports it: the next datagram is already there.
-			failed = true
-		}
+// Datagram is one datagram that a server received.
+type Datagram struct {
+	Payload []byte         // overwritten after the datagram was handled
+	From    netip.AddrPort // an IPv4 address as such, even where a socket for both versions has it as IPv6
+	// arrival, with a monotonic reading: in the kernel where [Receive] takes several at a time, else
+	// when it was read
+	At     time.Time
+	answer func(p []byte, to netip.AddrPort) error
+}
+
+// Answer sends p to the source of the datagram. It may be called only until the datagram was
+// handled. A datagram that no socket received is not answered.
+func (d Datagram) Answer(p []byte) error {
+	if d.answer == nil {
+		return nil
 	}
+	return d.answer(p, d.From)
 }
 
 // Rest waits for d, or until ctx ends, and then returns its cause. A wait of no time returns nil,

@@ -86,7 +86,7 @@ func TestServe(t *testing.T) {
 					sources <- From(conn)
 					_, _ = io.Copy(io.Discard, conn)
 				},
-				Packet: func(_ []byte, from netip.AddrPort) { sources <- from },
+				Packet: func(d Datagram) { sources <- d.From },
 				Sweep:  func() { swept.Add(1) },
 			}
 			stop := traffictest.Serve(t, serverFunc(func(ctx context.Context) error { return s.Serve(ctx, h) }))

@@ -78,16 +78,16 @@ type Handler struct {
 	// Conn serves one connection to its end and closes it, on a goroutine of its own. Its context
 	// ends when the server does.
 	Conn func(ctx context.Context, conn *net.TCPConn)
-	// Packet takes one datagram; all come from one goroutine, and p is overwritten after it
-	// returns.
-	Packet func(p []byte, from netip.AddrPort)
+	// Packet takes one datagram; all come from one goroutine.
+	Packet func(Datagram)
 	// Sweep is called every second by the goroutine of Packet; nil: the server has nothing to
 	// forget.
 	Sweep func()
 }
 
 // Serve hands over what arrives until ctx ends, and then returns nil. It closes the sockets and
-// returns when every connection has been served.
+// returns when every connection has been served. While it runs, only [Datagram.Answer] sends on
+// UDP.
 func (s *Sockets) Serve(ctx context.Context, h Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
