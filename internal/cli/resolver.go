@@ -30,11 +30,13 @@ import (
 func (a *app) resolverCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resolver",
-		Short: "Measure name servers, with every answer checked",
-		Long:  "Measure how fast a name server answers, compare what its options do, and answer queries for practice.",
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short: "Measure and tune name servers, with every answer checked",
+		Long: "Measure how fast a name server answers, tune its options, compare what they do, and answer queries for " +
+			"practice.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.resolverMeasureCommand(), a.resolverLabCommand(), a.resolverAnswerCommand())
+	c.AddCommand(a.resolverMeasureCommand(), a.resolverTuneCommand(), a.resolverLabCommand(),
+		a.resolverAnswerCommand())
 	return c
 }
 

@@ -72,6 +72,7 @@ var documents = []Described{
 	{SchemaResolver, ResolverDocument{}},
 	{SchemaResolverAnswer, ResolverAnswerDocument{}},
 	{SchemaResolverLab, ResolverLabDocument{}},
+	{SchemaResolverTune, ResolverTuneDocument{}},
 	{SchemaScenarios, LabListDocument{}},
 	{SchemaLab, LabDocument{}},
 	{SchemaMatrix, MatrixDocument{}},

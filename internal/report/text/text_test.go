@@ -93,6 +93,8 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 		return text.Resolver(w, d, s)
 	case *report.ResolverLabDocument:
 		return text.ResolverLab(w, d, s)
+	case *report.ResolverTuneDocument:
+		return text.ResolverTune(w, d, s)
 	case *report.ResolverAnswerDocument:
 		return text.ResolverAnswer(w, d, s)
 	case *report.PersistDocument:
