@@ -50,8 +50,8 @@
 // is suspended. Changes of another boot are over, because the kernel forgot them.
 //
 // An option in a file of a program (knob.ID.InFile) is the exception: no restart of the host takes
-// it back, so a change of it belongs to every boot. A trial of an earlier boot has lost its guard, and
-// Recover takes it back.
+// it back, so a change of it belongs to every boot. A trial of an earlier boot has lost its guard,
+// and Recover takes it back.
 //
 // Changes of one knob stack: A→B, then B→C. Undo works from the top down. Undoing one in the middle
 // writes nothing, and passes its old value to the change above it. Change.Original is the first

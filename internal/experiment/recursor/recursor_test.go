@@ -45,7 +45,8 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// Every candidate is in the catalogue, its value is one, and it is not too disturbing for --allow d2.
+// Every candidate is in the catalogue, its value is one, and it does not disturb more than --allow
+// d2 permits.
 func TestCandidates(t *testing.T) {
 	for _, kind := range []nameserver.Kind{nameserver.Named, nameserver.Unbound, nameserver.Kresd} {
 		all := Candidates(kind, "/etc/x.conf", 2)

@@ -265,6 +265,16 @@ remote-control:
 
 // knotFiles is the configuration of Knot Resolver.
 func knotFiles(options []string) map[string]string {
+	// Most options need an open cache, and an open one does not shrink.
+	cache := "cache.open(100 * MB)"
+	rest := make([]string, 0, len(options))
+	for _, o := range options {
+		if optionName(o) == "cache.size" {
+			cache = o
+		} else {
+			rest = append(rest, o)
+		}
+	}
 	return map[string]string{
 		"kresd.conf": fmt.Sprintf(`net.ipv6 = false
 net.listen('%s', 53, { kind = 'dns' })
@@ -272,9 +282,9 @@ modules = { 'stats', 'hints > iterate' }
 hints.root_file('hints')
 trust_anchors.remove('.')
 policy.add(policy.suffix(policy.PASS, {todname('test.')}))
-cache.open(100 * MB)
 %s
-`, recursorAt, strings.Join(options, "\n")),
+%s
+`, recursorAt, cache, strings.Join(rest, "\n")),
 		"hints": hints(),
 	}
 }
