@@ -28,6 +28,7 @@ type Server struct {
 	env     []string  // its environment; nil: may not be read
 	program string    // the file that it runs
 	streams [2]string // where its standard output and error go
+	forget  string    // files of its directory, as a pattern, that a restart removes; empty: none
 }
 
 // standard returns the configuration that a program reads when its command line names none.
@@ -183,10 +184,12 @@ func (s Server) restart(ctx context.Context, kind Kind, path string, args []stri
 	const script = `kill -TERM "$1"; n=0
 while kill -0 "$1" 2>/dev/null && [ "$n" -lt 300 ]; do sleep 0.02; n=$((n+1)); done
 kill -KILL "$1" 2>/dev/null
+[ -z "$FORGET" ] || rm -f $FORGET
+unset FORGET
 shift; exec "$@"`
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh", strconv.Itoa(s.PID)}, args...)...)
 	cmd.Dir = s.Dir
-	cmd.Env = s.env
+	cmd.Env = append(slices.Clone(s.env), "FORGET="+s.forget)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	// A closed stream, or one of another user, makes the new log go nowhere.
 	if f, err := os.OpenFile(s.streams[0], os.O_WRONLY|os.O_APPEND, 0); err == nil {

@@ -186,7 +186,8 @@ func (s Server) adopt(ctx context.Context, kind Kind, path string, args []string
 }
 
 // Restart restarts the server of a configuration file, which empties the cache of BIND and Unbound.
-// That of Knot Resolver is in files, which the caller empties.
+// That of Knot Resolver is in files of its directory and keeps its largest size: Restart removes
+// them, except under systemd.
 func Restart(ctx context.Context, kind Kind, path string) error {
 	s, err := Find(kind, path)
 	if err == nil {
@@ -194,6 +195,9 @@ func Restart(ctx context.Context, kind Kind, path string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if kind == Kresd {
+		s.forget = "data.mdb lock.mdb"
 	}
 	return s.restart(ctx, kind, path, s.Args)
 }
