@@ -31,8 +31,8 @@
 //
 // Linux. Lua that sets options of Knot Resolver in other ways than one assignment or call a line is
 // not understood. Of several lines for one option of Unbound or Knot Resolver the last one counts,
-// as it does for them. A cache of Knot Resolver outside of its directory is not removed at a restart.
-// The log is read only from a file on standard error. Under systemd the number
-// of workers of BIND is in the environment of the unit and is not changed. A server in another
-// mount namespace, in a chroot, or under another supervisor than systemd is not restarted.
+// as it does for them. A cache of Knot Resolver outside of its directory is not removed at a
+// restart. The log is read only from a file on standard error. Under systemd the number of workers
+// of BIND is in the environment of the unit and is not changed. A server in another mount
+// namespace, in a chroot, or under another supervisor than systemd is not restarted.
 package nameserver
