@@ -90,18 +90,19 @@ var testOnly = map[string]bool{
 // mayExec lists who may start other programs: our own binary as a world's host or as the guard, and
 // the user's ssh.
 var mayExec = map[string]bool{
-	"internal/lab":              true, // hosts of a practice world are our own binary in namespaces
-	"internal/lab/guest":        true, // QEMU, and Debian's tools that bring a kernel
-	"internal/change/journal":   true, // the guard is our own binary; busctl and systemd-run ask for its scope and timer
-	"internal/resolver/world":   true, // real recursors, in a network namespace of their own
-	"internal/resolver/server":  true, // rndc holds the key to the control channel of named
-	"internal/firewall/read":    true, // nft, iptables-save, ipset, ipfw and pfctl are the interfaces of their rules
-	"internal/firewall/apply":   true, // nft loads new rules, in a namespace of their own and then where the journal says
-	"internal/firewall/equal":   true, // nft loads old and new rules in namespaces of their own
-	"internal/firewall/measure": true, // nft and iptables-restore load rules in namespaces of its own
-	"internal/wire":             true, // ssh:// targets go through the user's own ssh
-	"hub/internal/alert":        true, // a program of the user's own receives alerts
-	"dev/bench":                 true, // the other tools, and ours, as typed
+	"internal/lab":               true, // hosts of a practice world are our own binary in namespaces
+	"internal/lab/guest":         true, // QEMU, and Debian's tools that bring a kernel
+	"internal/change/journal":    true, // the guard is our own binary; busctl and systemd-run ask for its scope and timer
+	"internal/change/nameserver": true, // checkers and restarts are how a server takes an option
+	"internal/resolver/world":    true, // real recursors, in a network namespace of their own
+	"internal/resolver/server":   true, // rndc holds the key to the control channel of named
+	"internal/firewall/read":     true, // nft, iptables-save, ipset, ipfw and pfctl are the interfaces of their rules
+	"internal/firewall/apply":    true, // nft loads new rules, in a namespace of their own and then where the journal says
+	"internal/firewall/equal":    true, // nft loads old and new rules in namespaces of their own
+	"internal/firewall/measure":  true, // nft and iptables-restore load rules in namespaces of its own
+	"internal/wire":              true, // ssh:// targets go through the user's own ssh
+	"hub/internal/alert":         true, // a program of the user's own receives alerts
+	"dev/bench":                  true, // the other tools, and ours, as typed
 }
 
 // onlyIn holds imports that belong to few rooms, by the prefix of their paths.

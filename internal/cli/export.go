@@ -267,7 +267,7 @@ func (a *app) exportJournal(ctx context.Context, ids []string) (export.Set, erro
 	for _, c := range changes {
 		named := slices.Contains(ids, c.ID)
 		// A committed change of an earlier boot is over, even before a command has recorded that.
-		stays := c.State == journal.Persisted || c.State == journal.Committed && c.BootID == boot
+		stays := c.State == journal.Persisted || c.State == journal.Committed && (c.BootID == boot || c.Knob.InFile())
 		switch {
 		case named && !stays && c.State == journal.Trial:
 			return set, flagError{fmt.Errorf("export change %s of %s: it is a trial", c.ID, c.Knob),

@@ -190,7 +190,7 @@ func committed(all []journal.Change, ids []string, boot string) ([]journal.Chang
 		if len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return sameID(id, c.ID) }) {
 			continue
 		}
-		over := c.State == journal.Committed && c.BootID != boot
+		over := c.State == journal.Committed && c.BootID != boot && !c.Knob.InFile()
 		switch {
 		case over && len(ids) > 0:
 			return nil, flagError{fmt.Errorf("persist change %s of %s: nothing written: a restart has ended it: %w",

@@ -30,12 +30,12 @@ import (
 func (a *app) resolverCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resolver",
-		Short: "Measure name servers with every answer checked, and name what holds one",
-		Long: "Measure how fast a name server answers, name what holds it, compare what its options do, and answer queries " +
-			"for practice.",
+		Short: "Measure name servers with every answer checked, name what holds one, and tune its options",
+		Long: "Measure how fast a name server answers, name what holds it, tune its options, compare what they do, and " +
+			"answer queries for practice.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.resolverMeasureCommand(), a.resolverDiagnoseCommand(), a.resolverLabCommand(),
+	c.AddCommand(a.resolverMeasureCommand(), a.resolverDiagnoseCommand(), a.resolverTuneCommand(), a.resolverLabCommand(),
 		a.resolverAnswerCommand())
 	return c
 }

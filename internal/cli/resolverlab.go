@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ func (a *app) resolverLabCommand() *cobra.Command {
 		Use:         "lab",
 		Annotations: exits(exitNotPermitted, exitInterrupted),
 		Short:       "Compare what options of a real recursor do, in a closed world",
-		Long: `Start a recursor of this machine (named or unbound) in a network namespace of its own, with a root, a
+		Long: `Start a recursor of this machine (named, unbound or kresd) in a network namespace of its own, with a root, a
 top-level domain and a leaf zone on loopback. One of the leaf's servers is slow and loses queries, one is
 lame. The same load runs on one configuration after another: the default, each option of an old write-up
 alone, and all together. The table shows answers per second, the recursor's own count of cache hits and
@@ -35,8 +36,8 @@ them as they would be for a record with 300 s. Nothing outside the namespace cha
 		Example: "  linerate resolver lab\n  linerate resolver lab --recursor unbound --no-fresh",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Recursor = world.Recursor(recursor)
-			if o.Recursor != world.BIND && o.Recursor != world.Unbound {
-				return usagef("--recursor %q: want bind or unbound", recursor)
+			if !slices.Contains(world.Recursors(), o.Recursor) {
+				return usagef("--recursor %q: want bind, unbound or knot-resolver", recursor)
 			}
 			if o.Names < 1 || o.Names > 1_000_000 {
 				return usagef("--name-count %d: want 1 to 1000000", o.Names)
@@ -45,7 +46,7 @@ them as they would be for a record with 300 s. Nothing outside the namespace cha
 				return usagef("--duration %v: want up to 1m", o.Duration)
 			}
 			if _, err := o.Recursor.Find(); err != nil {
-				return flagError{err, "install it: the Debian packages are bind9 and unbound"}
+				return flagError{err, "install it: the Debian packages are bind9, unbound and knot-resolver"}
 			}
 			if !inside {
 				return a.enterWorld(cmd)
@@ -79,7 +80,7 @@ them as they would be for a record with 300 s. Nothing outside the namespace cha
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&recursor, "recursor", "bind", "bind or unbound")
+	f.StringVar(&recursor, "recursor", "bind", "bind, unbound or knot-resolver")
 	f.IntVar(&o.Names, "name-count", 20_000, "names that the load asks for")
 	f.DurationVar(&o.Duration, "duration", 3*time.Second, "of the load on each configuration")
 	f.StringArrayVar(&o.Only, "only", nil, "compare this configuration, by its name in the table; repeatable")

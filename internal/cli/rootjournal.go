@@ -57,7 +57,7 @@ func inForce(changes []journal.Change) int {
 	boot, err := sys.BootID()
 	n := 0
 	for _, c := range changes {
-		if c.State != journal.Undone && (c.State == journal.Persisted || err != nil || c.BootID == boot) {
+		if c.State != journal.Undone && (c.State == journal.Persisted || err != nil || c.BootID == boot || c.Knob.InFile()) {
 			n++
 		}
 	}

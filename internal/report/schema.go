@@ -73,6 +73,7 @@ var documents = []Described{
 	{SchemaResolverAnswer, ResolverAnswerDocument{}},
 	{SchemaResolverLab, ResolverLabDocument{}},
 	{SchemaResolverDiagnose, ResolverDiagnoseDocument{}},
+	{SchemaResolverTune, ResolverTuneDocument{}},
 	{SchemaScenarios, LabListDocument{}},
 	{SchemaLab, LabDocument{}},
 	{SchemaMatrix, MatrixDocument{}},

@@ -6,10 +6,10 @@ import (
 )
 
 // unboundLine is a line of unbound.conf(5).
-var unboundLine = regexp.MustCompile(`^([a-z][a-z-]+-[a-z]+):\s+("[^"]*"|\S+)(?:\s+#.*)?$`)
+var unboundLine = regexp.MustCompile(`^([a-z][a-z-]+):\s+("[^"]*"|\S+)(?:\s+#.*)?$`)
 
 // unbound reads a line of unbound.conf. Many formats have a name and a colon: only options that are
-// known count, and all of those have a hyphen.
+// known count, and all of those but prefetch have a hyphen.
 func (r *reader) unbound(text string) bool {
 	m := unboundLine.FindStringSubmatch(text)
 	if m == nil {

@@ -108,6 +108,8 @@ func wayTo(id knob.ID, to knob.Value, d knob.Definition) (way, *LeftOut) {
 		return way{}, leave("a PCI address names a slot of one machine", "")
 	case knob.KindFirewall:
 		return way{}, leave("it is the rules of one host", "linerate firewall optimise on the other host")
+	case knob.KindNamed, knob.KindUnbound, knob.KindKresd:
+		return way{}, leave("it is an option of a server's own configuration", attribute+" "+string(to)+" in "+subject)
 	case knob.KindNFS:
 		return way{}, leave("it is an option of a mount", "mount option "+attribute+"="+string(to)+" in /etc/fstab")
 	}

@@ -51,8 +51,8 @@ func (h *history) compacted(bootID string, now time.Time) ([][]byte, error) {
 	}
 	base := record{Kind: kindBase, Time: now, Next: h.next}
 	for _, o := range h.originals {
-		// Originals of an earlier boot are useless.
-		if o.BootID == bootID {
+		// Originals of an earlier boot are useless, unless they are in files.
+		if o.BootID == bootID || o.Knob.InFile() {
 			base.Originals = append(base.Originals, o)
 		}
 	}

@@ -49,6 +49,10 @@
 // trial has no owner and lasts until a time on CLOCK_BOOTTIME, which keeps running while the host
 // is suspended. Changes of another boot are over, because the kernel forgot them.
 //
+// An option in a file of a program (knob.ID.InFile) is the exception: no restart of the host takes
+// it back, so a change of it belongs to every boot. A trial of an earlier boot has lost its guard,
+// and Recover takes it back.
+//
 // Changes of one knob stack: A→B, then B→C. Undo works from the top down. Undoing one in the middle
 // writes nothing, and passes its old value to the change above it. Change.Original is the first
 // value seen on a knob since boot and never a tuned one.

@@ -72,7 +72,7 @@ type record struct {
 }
 
 // object is one knob of one host in one boot: the same name after a restart, in another network
-// namespace or on a new interface is another object.
+// namespace or on a new interface is another object. An option in a file is the same in every boot.
 type object struct {
 	BootID   string   `json:"boot_id"`
 	Knob     knob.ID  `json:"knob"`
@@ -80,7 +80,7 @@ type object struct {
 }
 
 func (o object) same(other object) bool {
-	if o.BootID != other.BootID || o.Identity.differs(other.Identity) {
+	if o.BootID != other.BootID && !o.Knob.InFile() || o.Identity.differs(other.Identity) {
 		return false
 	}
 	if o.Identity.Device != "" && other.Identity.Device != "" {
@@ -88,6 +88,12 @@ func (o object) same(other object) bool {
 		return onInterface(o.Knob, "*") == onInterface(other.Knob, "*")
 	}
 	return o.Knob == other.Knob
+}
+
+// over reports whether a restart of the host has ended the change: the kernel forgot it, no file of
+// linerate sets it again, and it is not itself in a file.
+func (e *entry) over(bootID string) bool {
+	return e.BootID != bootID && e.Saved == nil && !e.Knob.InFile()
 }
 
 // object returns the object that the change applies to.

@@ -227,13 +227,13 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	}
 	// The checks below start with those that need no look at the host. Each ends in one record, so
 	// that after a crash between two of them the check is repeated and not skipped.
-	if e.BootID != j.options.BootID && e.Saved == nil {
+	if e.over(j.options.BootID) {
 		return over(false, record{Note: noteRestarted})
 	}
 	// Writing From now would change the value under the change above, which would then look like
 	// the work of another program.
 	top := j.history.above(e)
-	for ; top != nil && top.BootID != j.options.BootID && top.Saved == nil; top = j.history.above(e) {
+	for ; top != nil && top.over(j.options.BootID); top = j.history.above(e) {
 		if err := j.writeOrRemember(record{Kind: kindUndone, ID: top.ID, Note: noteRestarted}); err != nil {
 			return stays(err)
 		}
@@ -369,6 +369,9 @@ const roundingWindow = 10 * time.Second
 // was recorded in another time namespace (time_namespaces(7), Linux 5.6: CLOCK_BOOTTIME has an
 // offset there); its age is unknown, so it counts as late.
 func (j *Journal) rounded(e *entry) bool {
+	if e.Knob.InFile() {
+		return false // no program rounds what is in a file, and Began may be of another boot
+	}
 	age := j.options.Boottime() - e.Began
 	return e.Phase == phaseIntent && age >= 0 && age < roundingWindow
 }
@@ -380,7 +383,8 @@ func (j *Journal) expired(e *entry) bool {
 
 // Recover finishes what a crash left half done and takes back trials without an owner: those of a
 // lease whose journal is closed, and those past their deadline. It marks changes of an earlier boot
-// as gone without touching anything, and leaves changes of another network namespace to processes
+// as gone without touching anything, except trials of options in files, which no restart takes
+// back, and leaves changes of another network namespace to processes
 // inside it. It returns the outcomes; a second call finds nothing to do and returns nothing.
 func (j *Journal) Recover(ctx context.Context) ([]Outcome, error) {
 	j.mu.Lock()
@@ -419,6 +423,8 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 			(e.Saved.Phase == savedWriting || e.Saved.Phase == savedRemoving):
 			halfSaved = append(halfSaved, e)
 			continue
+		case e.BootID != j.options.BootID && e.Knob.InFile() && e.State != Trial && e.Phase == phaseApplied:
+			continue // Committed: it is in its file.
 		case e.BootID != j.options.BootID:
 			reason = "host restarted"
 		case e.Identity.elsewhere(j.options.Identify(e.Knob)):

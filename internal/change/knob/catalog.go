@@ -19,7 +19,7 @@ var catalogueFiles embed.FS
 
 // catalogueOrder is the order in which the kinds are listed: by how often users look for one.
 var catalogueOrder = []string{KindSysctl, KindLink, KindEthtool, KindQueue, KindQdisc, KindIRQ, KindRoute, KindModule,
-	KindCPU, KindPCI, KindBlock, KindNFS}
+	KindCPU, KindPCI, KindBlock, KindNFS, KindNamed, KindUnbound, KindKresd}
 
 // Catalog is a set of definitions, in the order of the data file: by subject, not by name. It is
 // safe for concurrent use.
@@ -110,10 +110,11 @@ func (d Definition) check() error {
 	case !slices.Contains([]Form{FormInt, FormInts, FormBool, FormSwitch, FormWord, FormList, FormRanges, FormMask,
 		FormText}, d.Form):
 		return fmt.Errorf("form %q", d.Form)
-	case !slices.Contains([]Scope{ScopeGlobal, ScopeNamespace, ScopeDevice, ScopeRoute, ScopeSocket}, d.Scope):
+	case !slices.Contains([]Scope{ScopeGlobal, ScopeNamespace, ScopeDevice, ScopeRoute, ScopeSocket,
+		ScopeProgram}, d.Scope):
 		return fmt.Errorf("scope %q", d.Scope)
 	case !slices.Contains([]Effect{EffectNow, EffectNewSockets, EffectAtListen, EffectNewQdisc, EffectAtLoad,
-		EffectAtMount}, d.Effect):
+		EffectAtMount, EffectAtReload, EffectAtRestart}, d.Effect):
 		return fmt.Errorf("effect %q", d.Effect)
 	}
 	return nil

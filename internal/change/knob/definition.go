@@ -15,10 +15,12 @@ type Effect string
 const (
 	EffectNow        Effect = "now"
 	EffectNewSockets Effect = "new sockets"
-	EffectAtListen   Effect = "at listen" // sockets that call listen(2) afterwards: the service must be restarted
-	EffectNewQdisc   Effect = "new qdisc" // queueing disciplines created afterwards
-	EffectAtLoad     Effect = "at load"   // when the module is loaded again
-	EffectAtMount    Effect = "at mount"  // when the file system is mounted again
+	EffectAtListen   Effect = "at listen"  // sockets that call listen(2) afterwards: the service must be restarted
+	EffectNewQdisc   Effect = "new qdisc"  // queueing disciplines created afterwards
+	EffectAtLoad     Effect = "at load"    // when the module is loaded again
+	EffectAtMount    Effect = "at mount"   // when the file system is mounted again
+	EffectAtReload   Effect = "at reload"  // when the server has read its configuration again, which a write makes it do
+	EffectAtRestart  Effect = "at restart" // when the server is started again, which a write does
 )
 
 // Form is the grammar of a value.

@@ -46,6 +46,8 @@
 //	                                          and how deeply
 //	block:sda/read_ahead_kb                   how far the kernel reads a disk ahead of a program
 //	nfs:/mnt/x/rsize                          an option of a mount
+//	named:/etc/bind/named.conf/prefetch       an option of BIND's configuration file; unbound and
+//	                                          kresd are those of Unbound and Knot Resolver
 //
 // # Values
 //

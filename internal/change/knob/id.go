@@ -3,6 +3,7 @@ package knob
 import (
 	"fmt"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -22,6 +23,9 @@ const (
 	KindCPU      = "cpu"
 	KindPCI      = "pci"
 	KindBlock    = "block"
+	KindNamed    = "named"
+	KindUnbound  = "unbound"
+	KindKresd    = "kresd"
 	KindRegistry = "registry"
 	KindIpadm    = "ipadm"
 	KindDladm    = "dladm"
@@ -37,7 +41,17 @@ var kinds = map[string]bool{
 	KindSysctl: false, KindLink: true, KindEthtool: true, KindRoute: false, KindQueue: true, KindIRQ: false,
 	KindQdisc:  true,
 	KindModule: false, KindNFS: false, KindCPU: false, KindPCI: false, KindBlock: false, KindRegistry: false,
-	KindIpadm: false, KindDladm: true, KindFirewall: false,
+	KindIpadm: false, KindDladm: true, KindFirewall: false, KindNamed: false, KindUnbound: false, KindKresd: false,
+}
+
+// InFile reports whether a knob is an option in a file, which a restart of the host leaves as it
+// is. The kernel forgets every other knob.
+func (id ID) InFile() bool {
+	switch id.Kind() {
+	case KindNamed, KindUnbound, KindKresd:
+		return true
+	}
+	return false
 }
 
 // featureAliases are the short words of ethtool(8) for one bit each. The old word tso covered
@@ -116,6 +130,10 @@ func parseID(s string) (ID, error) {
 	case KindModule:
 		// The kernel's own spelling; modprobe(8) takes a dash for the same name.
 		subject, attribute = strings.ReplaceAll(subject, "-", "_"), strings.ReplaceAll(attribute, "-", "_")
+	case KindNamed, KindUnbound, KindKresd:
+		if subject != "*" && path.Clean(subject) != subject || subject[0] != '/' && subject[0] != '*' {
+			return "", fmt.Errorf("%w: want the whole path of a configuration file", ErrUnknown)
+		}
 	case KindRoute:
 		var err error
 		if subject, err = routeSubject(subject); err != nil {

@@ -44,6 +44,7 @@ const (
 	ScopeDevice    Scope = "device"
 	ScopeRoute     Scope = "route"
 	ScopeSocket    Scope = "socket"
+	ScopeProgram   Scope = "program" // one server, by its configuration file
 )
 
 // Backend reads and writes knobs of one host. Implementations: package live for the running system,

@@ -11,6 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/change/bootconf"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/change/nameserver"
 )
 
 // Format is how a change is written down.
@@ -239,6 +240,11 @@ func byHand(id knob.ID, v knob.Value) string {
 	case knob.KindFirewall:
 		return "the rules as nft list ruleset prints them, in the file that the host loads at its start, " +
 			"often /etc/nftables.conf"
+	case knob.KindNamed, knob.KindUnbound, knob.KindKresd:
+		if id.Attribute() == nameserver.Workers {
+			return fmt.Sprintf("-n %s in OPTIONS of /etc/default/named, or in the unit of the service", v)
+		}
+		return fmt.Sprintf("nothing: %s has it already, and a restart keeps it", id.Subject())
 	case knob.KindCPU:
 		return fmt.Sprintf("force_latency=%s in a profile of TuneD, or a service that keeps /dev/cpu_dma_latency open",
 			v)

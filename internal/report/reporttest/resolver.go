@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/resolver/load"
 	"github.com/linerate/linerate/internal/resolver/server"
@@ -52,8 +54,46 @@ func resolverDocuments() []Document {
 		{"resolver-diagnose", resolverDiagnose()},
 		{"resolver-diagnose-recorded", resolverRecorded()},
 		{"resolver-lab", resolverLab()},
+		{"resolver-tune", resolverTune()},
 		{"resolver-answer", report.NewResolverAnswer(Envelope(), "127.0.0.1:5353", "127.0.0.1:8530")},
 	}
+}
+
+// resolverTune is an experiment that found a cache that was too small, in a closed world.
+func resolverTune() *report.ResolverTuneDocument {
+	const file = "/etc/bind/named.conf"
+	kept := tune.Effect{Pairs: 6, Ratio: 2.61, Low: 2.4, High: 2.9, Confidence: 0.95}
+	before, after, short := 283.1, 290.4, 58.2
+	out := &tune.Outcome{
+		Baseline: &tune.Baseline{Objective: 20_100, Segments: 12, Guards: map[string]float64{"loss_ratio": 0}},
+		Trials: []tune.Trial{
+			{Knob: "named:" + file + "/max-cache-size", From: "100K", To: "256M", Side: tune.Near, Effect: kept,
+				Verdict: tune.Kept, Reason: "proven", Why: "a cache that holds every name"},
+			{Knob: "named:" + file + "/workers", From: "2", Side: tune.Near, Verdict: tune.Refused,
+				Reason: "it has that value already"},
+			{Knob: "named:" + file + "/udp-receive-buffer", From: "unset", To: "1048576", Side: tune.Near,
+				Effect:  tune.Effect{Pairs: 6, Ratio: 1.01, Low: 0.97, High: 1.05, Confidence: 0.95},
+				Verdict: tune.RevertedUnproven, Reason: "not proven"},
+		},
+		Final: &kept,
+		Kept: []tune.Change{{Knob: "named:" + file + "/max-cache-size", Side: tune.Near, From: "100K", To: "256M",
+			ID: "0031"}},
+		State: tune.StateCommitted,
+		Segments: []tune.Segment{{Phase: tune.PhasePilot, Arm: "A", DurationSeconds: 1.2, Objective: 20_100,
+			Label: "7100 answers/s, 100 % answered"}},
+	}
+	return report.NewResolverTune(Envelope(), report.ResolverTuneRun{Program: "named",
+		Version: "BIND 9.18.49-1~deb12u3-Debian", Config: file, Server: "127.0.0.1:53", Outcome: out,
+		Changes: []journal.Change{{ID: "0031", Time: time.Date(2026, 11, 26, 2, 0, 0, 0, time.UTC),
+			Knob: "named:" + file + "/max-cache-size", Side: "near", From: "100K", To: "256M", Original: "100K",
+			State: journal.Committed}},
+		Fresh: []report.FreshRow{
+			{Name: "before", Options: []string{"max-cache-size 100K;"}, FreshSeconds: &before, AnswersPerSecond: 20_100},
+			{Name: "after", Options: []string{"max-cache-size 256M;"}, FreshSeconds: &after, AnswersPerSecond: 52_400},
+			{Name: "after, and max-cache-ttl 60", Options: []string{"max-cache-size 256M;", "max-cache-ttl 60;"},
+				FreshSeconds: &short},
+		},
+		Duration: 4 * time.Minute})
 }
 
 // resolverLab is a comparison with a row that did not start.

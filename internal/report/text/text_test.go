@@ -95,6 +95,8 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 		return text.ResolverDiagnose(w, d, s, false)
 	case *report.ResolverLabDocument:
 		return text.ResolverLab(w, d, s)
+	case *report.ResolverTuneDocument:
+		return text.ResolverTune(w, d, s)
 	case *report.ResolverAnswerDocument:
 		return text.ResolverAnswer(w, d, s)
 	case *report.PersistDocument:

@@ -15,7 +15,6 @@ import (
 
 	"github.com/linerate/linerate/internal/resolver/load"
 	"github.com/linerate/linerate/internal/resolver/message"
-	"github.com/linerate/linerate/internal/resolver/names"
 )
 
 // Variant is a recursor's configuration under test.
@@ -34,8 +33,19 @@ const scale = 30
 const recordSeconds = 300
 
 // Variants returns the options that a recursor is compared with. For BIND they are those of the
-// write-up, each alone and all that the program accepts together; for Unbound their counterparts.
+// write-up, each alone and all that the program accepts together; for the others their
+// counterparts.
 func Variants(r Recursor) []Variant {
+	if r == Knot {
+		return []Variant{
+			{Name: "default"},
+			{Name: "cache of 100k", Options: []string{"cache.size = 100 * kB"}},
+			{Name: "cache.max_ttl(60)", Options: []string{"cache.max_ttl(60)"}, Scaled: []string{"cache.max_ttl(2)"}},
+			{Name: "log_level('debug')", Options: []string{"log_level('debug')"}},
+			{Name: "together", Options: []string{"cache.size = 100 * kB", "cache.max_ttl(60)", "log_level('debug')"},
+				Scaled: []string{"cache.size = 100 * kB", "cache.max_ttl(2)", "log_level('debug')"}},
+		}
+	}
 	if r == Unbound {
 		small := []string{"msg-cache-size: 100k", "rrset-cache-size: 100k"}
 		return []Variant{
@@ -155,7 +165,7 @@ func (o Options) variant(ctx context.Context, v Variant, dir string) (Row, error
 	if err := net.serve(servers); err != nil {
 		return row, err
 	}
-	r, err := start(ctx, o.Recursor, dir, v.Options)
+	r, err := start(ctx, o.Recursor, dir, v.Options, 1)
 	if err != nil {
 		return row, err
 	}
@@ -180,16 +190,7 @@ func (o Options) load(ctx context.Context, r *running, n *network, row *Row) err
 		return err
 	}
 	row.Started = true
-	set, err := names.Model{Domain: "bench.test", Population: o.Names, HitRatio: 1}.New(
-		message.QueryOptions{Recursion: true, UDPBytes: 1232})
-	if err != nil {
-		return err
-	}
-	var list strings.Builder
-	for i := range o.Names {
-		fmt.Fprintf(&list, "h%d.live.bench.test A\n", i)
-	}
-	warm, err := names.Read(strings.NewReader(list.String()), message.QueryOptions{Recursion: true, UDPBytes: 1232})
+	warm, set, err := Names(o.Names)
 	if err != nil {
 		return err
 	}
@@ -248,7 +249,7 @@ func (o Options) fresh(ctx context.Context, v Variant, dir string, row *Row) err
 		// of the shortened time to live and less than a hundredth of the real one.
 		options = append([]string{"prefetch 0;"}, options...)
 	}
-	r, err := start(ctx, o.Recursor, dir, options)
+	r, err := start(ctx, o.Recursor, dir, options, 1)
 	if err != nil {
 		return err
 	}
@@ -351,7 +352,7 @@ func remarks(lines, options []string) []string {
 	var found []string
 	for _, line := range lines {
 		for _, o := range options {
-			name, _, _ := strings.Cut(strings.ReplaceAll(o, ":", " "), " ")
+			name := optionName(o)
 			text := withoutPlace(line)
 			if strings.Contains(text, ".conf:") && strings.Contains(text, name) && !slices.Contains(found, text) &&
 				len(found) < mostRemarks {

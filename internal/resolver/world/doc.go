@@ -6,10 +6,11 @@
 //
 // The authoritative servers are goroutines of this process, so that a delay, a loss, a lame server
 // and the change of a record are one field each. The recursor is the program of a distribution
-// (named, unbound), started from a directory of its own, with a configuration made of a base and
-// the options under test. [Compare] runs the same load on one recursor after another: it warms the
-// cache with every name once, measures, reads the recursor's own counters, and finally changes a
-// record and waits until the recursor serves the new data.
+// (named, unbound, kresd), started from a directory of its own, with a configuration made of a base
+// and the options under test. [Compare] runs the same load on one recursor after another: it warms
+// the cache with every name once, measures, reads the recursor's own counters, and finally changes
+// a record and waits until the recursor serves the new data. [Open] makes a room for trials: sound
+// servers, and one recursor that a trial may restart.
 //
 // Times of the change are a thirtieth of real ones, in the zone and in the options under test: a
 // record with 300 s would otherwise cost five minutes a variant. The load runs with the real ones.

@@ -1,8 +1,8 @@
 package world
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,9 +16,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/linerate/linerate/internal/change/nameserver"
 )
 
 // Recursor is a program that resolves names.
@@ -28,14 +29,24 @@ type Recursor string
 const (
 	BIND    Recursor = "bind"
 	Unbound Recursor = "unbound"
+	Knot    Recursor = "knot-resolver"
 )
 
+// Recursors returns all of them.
+func Recursors() []Recursor { return []Recursor{BIND, Unbound, Knot} }
+
 // program is the name of the recursor's executable.
-func (r Recursor) program() string {
-	if r == Unbound {
-		return "unbound"
+func (r Recursor) program() string { return string(r.Kind()) }
+
+// Kind returns how package nameserver calls the program.
+func (r Recursor) Kind() nameserver.Kind {
+	switch r {
+	case Unbound:
+		return nameserver.Unbound
+	case Knot:
+		return nameserver.Kresd
 	}
-	return "named"
+	return nameserver.Named
 }
 
 // Find returns the path of a recursor's program. Distributions keep it outside the path of ordinary
@@ -59,15 +70,16 @@ func (r Recursor) Version(ctx context.Context) (string, error) {
 		return "", err
 	}
 	flag := "-v"
-	if r == Unbound {
+	if r != BIND {
 		flag = "-V"
 	}
 	out, err := exec.CommandContext(ctx, path, flag).CombinedOutput()
-	first, _, _ := strings.Cut(string(out), "\n")
-	if first == "" && err != nil {
-		return "", fmt.Errorf("ask %s for its version: %w", path, err)
+	for line := range strings.Lines(string(out)) {
+		if !strings.Contains(line, "warning:") { // kresd has one about the limit of open files
+			return strings.TrimSpace(line), nil
+		}
 	}
-	return strings.TrimSpace(first), nil
+	return "", fmt.Errorf("ask %s for its version: %w", path, cmp.Or(err, io.ErrUnexpectedEOF))
 }
 
 // The addresses of the world.
@@ -87,12 +99,10 @@ type running struct {
 	dir   string
 	cmd   *exec.Cmd
 	ended chan struct{}
-	mu    sync.Mutex
-	log   []string
 }
 
-// mostLog bounds the kept lines of a recursor's log.
-const mostLog = 2000
+// mostLog bounds what is read of a recursor's log, in octets.
+const mostLog = 1 << 20
 
 // NotStartedError is a recursor that ended before it answered.
 type NotStartedError struct {
@@ -104,8 +114,9 @@ func (e *NotStartedError) Error() string {
 	return fmt.Sprintf("start %s: it ended: %s", e.Program, e.Reason)
 }
 
-// start writes the configuration into dir and starts a recursor.
-func start(ctx context.Context, kind Recursor, dir string, options []string) (*running, error) {
+// start writes the configuration into dir and starts a recursor. The number of workers is for BIND;
+// that of Unbound is an option of its file, and a process of Knot Resolver has one.
+func start(ctx context.Context, kind Recursor, dir string, options []string, workers int) (*running, error) {
 	path, err := kind.Find()
 	if err != nil {
 		return nil, err
@@ -114,38 +125,47 @@ func start(ctx context.Context, kind Recursor, dir string, options []string) (*r
 		return nil, fmt.Errorf("start %s: %w", kind, err)
 	}
 	files := bindFiles(dir, options)
-	args := []string{"-c", filepath.Join(dir, "named.conf"), "-g", "-n", "1"}
-	if kind == Unbound {
+	args := []string{"-c", config(kind, dir), "-g", "-n", strconv.Itoa(workers)}
+	switch kind {
+	case Unbound:
 		files = unboundFiles(dir, options)
-		args = []string{"-d", "-p", "-c", filepath.Join(dir, "unbound.conf")}
+		args = []string{"-d", "-p", "-c", config(kind, dir)}
+	case Knot:
+		files = knotFiles(options)
+		args = []string{"-n", "-c", config(kind, dir), dir}
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return nil, fmt.Errorf("start %s: %w", kind, err)
 		}
 	}
-	r := &running{kind: kind, dir: dir, cmd: exec.CommandContext(ctx, path, args...), ended: make(chan struct{})}
-	out, err := r.cmd.StderrPipe()
+	log, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", path, err)
+		return nil, fmt.Errorf("start %s: %w", kind, err)
 	}
+	defer log.Close() // the recursor has its own
+	r := &running{kind: kind, dir: dir, cmd: exec.CommandContext(ctx, path, args...), ended: make(chan struct{})}
+	r.cmd.Dir = dir
+	r.cmd.Stdout, r.cmd.Stderr = log, log
 	if err := r.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
 	go func() {
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			r.mu.Lock()
-			if len(r.log) < mostLog {
-				r.log = append(r.log, lines.Text())
-			}
-			r.mu.Unlock()
-		}
-		_, _ = io.Copy(io.Discard, out) // a line too long must not stop the program
-		_ = r.cmd.Wait()                // its log says why it ended
+		_ = r.cmd.Wait() // its log says why it ended
 		close(r.ended)
 	}()
 	return r, nil
+}
+
+// config is the path of a recursor's configuration.
+func config(kind Recursor, dir string) string {
+	switch kind {
+	case Unbound:
+		return filepath.Join(dir, "unbound.conf")
+	case Knot:
+		return filepath.Join(dir, "kresd.conf")
+	}
+	return filepath.Join(dir, "named.conf")
 }
 
 // stop ends the recursor.
@@ -161,9 +181,13 @@ func (r *running) stop() {
 
 // lines returns the log so far.
 func (r *running) lines() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]string(nil), r.log...)
+	f, err := os.Open(filepath.Join(r.dir, "log"))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()                                // opened for reading
+	b, _ := io.ReadAll(io.LimitReader(f, mostLog)) // what could be read is looked at
+	return strings.Split(strings.TrimSpace(string(b)), "\n")
 }
 
 // reason returns the line of the log that says why the program ended.
@@ -228,7 +252,6 @@ func unboundFiles(dir string, options []string) map[string]string {
 	do-not-query-localhost: no
 	module-config: "iterator"
 	root-hints: "hints"
-	num-threads: 1
 	local-zone: "test." nodefault
 	%[3]s
 remote-control:
@@ -236,6 +259,32 @@ remote-control:
 	control-interface: %[4]q
 	control-use-cert: no
 `, dir, recursorAt, strings.Join(options, "\n\t"), filepath.Join(dir, "control")),
+		"hints": hints(),
+	}
+}
+
+// knotFiles is the configuration of Knot Resolver.
+func knotFiles(options []string) map[string]string {
+	// Most options need an open cache, and an open one does not shrink.
+	cache := "cache.open(100 * MB)"
+	rest := make([]string, 0, len(options))
+	for _, o := range options {
+		if optionName(o) == "cache.size" {
+			cache = o
+		} else {
+			rest = append(rest, o)
+		}
+	}
+	return map[string]string{
+		"kresd.conf": fmt.Sprintf(`net.ipv6 = false
+net.listen('%s', 53, { kind = 'dns' })
+modules = { 'stats', 'hints > iterate' }
+hints.root_file('hints')
+trust_anchors.remove('.')
+policy.add(policy.suffix(policy.PASS, {todname('test.')}))
+%s
+%s
+`, recursorAt, cache, strings.Join(rest, "\n")),
 		"hints": hints(),
 	}
 }
@@ -249,8 +298,15 @@ type Counters struct {
 
 // counters reads them.
 func (r *running) counters(ctx context.Context) (Counters, error) {
-	if r.kind == Unbound {
+	switch r.kind {
+	case Unbound:
 		return r.unboundCounters(ctx)
+	case Knot:
+		text, err := nameserver.AskKresd(ctx, r.dir, "stats.list()")
+		if err != nil {
+			return Counters{}, fmt.Errorf("read statistics of kresd: %w", err)
+		}
+		return parseKnot(text)
 	}
 	body, err := get(ctx, netip.AddrPortFrom(recursorAt, statisticsPort).String(), "/json/v1/server")
 	if err != nil {
@@ -296,6 +352,23 @@ func (r *running) unboundCounters(ctx context.Context) (Counters, error) {
 		return Counters{}, fmt.Errorf("read statistics of unbound: %w", err)
 	}
 	return parseUnbound(text)
+}
+
+// parseKnot reads lines of the form ['name'] = value.
+func parseKnot(text string) (Counters, error) {
+	values := map[string]uint64{}
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), "'] = ")
+		if n, err := strconv.ParseUint(strings.TrimSuffix(value, ","), 10, 64); ok && err == nil {
+			values[strings.TrimPrefix(name, "['")] = n
+		}
+	}
+	all, ok := values["answer.total"]
+	hits := values["answer.cached"]
+	if !ok || hits > all {
+		return Counters{}, errors.New("parse statistics of kresd: answer.total is missing")
+	}
+	return Counters{Hits: hits, Misses: all - hits}, nil
 }
 
 // parseUnbound reads lines of the form name=value.

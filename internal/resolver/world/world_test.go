@@ -2,6 +2,7 @@ package world
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -88,6 +89,10 @@ func TestCounters(t *testing.T) {
 	if err != nil || c.Hits != 3 || c.Misses != 1 || c.Evictions != nil {
 		t.Errorf("unbound: %+v, %v", c, err)
 	}
+	c, err = parseKnot("{\n    ['answer.cached'] = 3,\n    ['answer.total'] = 4,\n}")
+	if err != nil || c.Hits != 3 || c.Misses != 1 || c.Evictions != nil {
+		t.Errorf("knot: %+v, %v", c, err)
+	}
 	for _, bad := range []string{"", "{}", `{"views":{}}`, `{"views":{"_default":{}}}`, "error unknown command"} {
 		if c, err := parseBIND([]byte(bad)); err == nil {
 			t.Errorf("bind: %q is %+v", bad, c)
@@ -103,7 +108,7 @@ func TestVariants(t *testing.T) {
 	if len(all) != 9 || all[0].Options != nil || len(all[8].Options) != 6 || len(all[8].Scaled) != 6 {
 		t.Fatalf("got %+v", all)
 	}
-	for _, r := range []Recursor{BIND, Unbound} {
+	for _, r := range Recursors() {
 		seen := map[string]bool{}
 		for _, v := range Variants(r) {
 			if seen[v.Name] || v.Scaled != nil && len(v.Scaled) != len(v.Options) {
@@ -111,6 +116,16 @@ func TestVariants(t *testing.T) {
 			}
 			seen[v.Name] = true
 		}
+	}
+}
+
+func TestScaled(t *testing.T) {
+	got := scaled([]string{"max-cache-ttl 60;", "prefetch 2 9;", "max-cache-size 100K;", "cache-max-ttl: 300",
+		"cache.max_ttl(60)", "max-ncache-ttl 1;"})
+	want := []string{"max-cache-ttl 2;", "max-cache-size 100K;", "cache-max-ttl: 10", "cache.max_ttl(2)",
+		"max-ncache-ttl 1;"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
 

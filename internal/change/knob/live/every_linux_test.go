@@ -17,7 +17,8 @@ func TestEveryKnobAnswers(t *testing.T) {
 	madeUp := map[string]string{
 		knob.KindRoute: "198.51.100.0/24", knob.KindIRQ: "99999", knob.KindNFS: "/nowhere",
 		knob.KindPCI: "ffff:ff:1f.7", knob.KindBlock: "sdzz", knob.KindCPU: "99999",
-		knob.KindQueue: "eth-none/rx-0",
+		knob.KindQueue: "eth-none/rx-0", knob.KindNamed: "/nowhere", knob.KindUnbound: "/nowhere",
+		knob.KindKresd: "/nowhere",
 	}
 	for _, d := range knob.Catalogue().All() {
 		ids, err := host.Instances(t.Context(), d)

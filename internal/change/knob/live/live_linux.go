@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/change/nameserver"
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
@@ -61,6 +62,9 @@ func New() *Host {
 		knob.KindPCI:     pciKnobs(pciRoot),
 		knob.KindBlock:   blockKnobs(blockRoot),
 		knob.KindNFS:     nfsKnobs{mounts: "/proc/thread-self/mounts"},
+		knob.KindNamed:   serverKnobs(nameserver.Named),
+		knob.KindUnbound: serverKnobs(nameserver.Unbound),
+		knob.KindKresd:   serverKnobs(nameserver.Kresd),
 	}}
 }
 
@@ -249,8 +253,10 @@ func (l *Host) fail(op string, id knob.ID, err error) error {
 			id.Subject(), id.Attribute())
 	case errors.Is(err, knob.ErrReadOnly) && id.Kind() == knob.KindNFS:
 		hint = "change the options in /etc/fstab and mount it again"
-	case errors.Is(err, errHeld):
+	case errors.Is(err, errHeld), id.InFile() && !errors.Is(err, fs.ErrPermission):
 		// The error has said it.
+	case id.InFile():
+		hint = "this needs root, or the user who owns the server and its configuration file"
 	case errors.Is(err, knob.ErrReadOnly):
 		hint = "the kernel offers this setting for reading only here"
 	case errors.Is(err, fs.ErrPermission):
