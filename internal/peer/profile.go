@@ -11,10 +11,9 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Bounds of a profile that a client asks for.
+// Bounds of a profile that a client asks for. It lasts no longer than a test may.
 const (
 	shortestProfile = 100 * time.Millisecond
-	longestProfile  = time.Hour
 	// exactTime is how long softirqs and lock waits are counted after the samples.
 	exactTime = time.Second
 	// mostStacks bounds the answer: about a megabyte.
@@ -50,8 +49,9 @@ func (c *session) profile(ctx context.Context, raw json.RawMessage) (any, error)
 	if err := decode(raw, &ask); err != nil {
 		return nil, err
 	}
-	if ask.Duration < shortestProfile || ask.Duration > longestProfile {
-		return nil, fmt.Errorf("%w: a profile takes from %v to %v", traffic.ErrBadSpec, shortestProfile, longestProfile)
+	if longest := c.Limits.Filled().MaxDuration; ask.Duration < shortestProfile || ask.Duration > longest {
+		return nil, fmt.Errorf("%w: a profile takes from %v to %v, as this host allows (--max-duration)",
+			traffic.ErrBadSpec, shortestProfile, longest)
 	}
 	if !c.profiling.TryLock() {
 		return nil, fmt.Errorf("%w: another client samples this host", ErrBusy)
