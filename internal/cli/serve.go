@@ -244,7 +244,9 @@ func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits,
 		KeyExpires: f.keyExpires, KeyClients: f.keyClients,
 		OpenJournal: func() (*journal.Journal, error) {
 			backend := hazard.Backend{Backend: live.New(), Warn: func(h hazard.Hazard) { log("a client sets " + h.String()) }}
-			return journal.Open(journalOptions(dir, backend, journal.Lease, peer.FarSide))
+			options := journalOptions(dir, backend, journal.Lease, peer.FarSide)
+			options.Patience = storagePatience
+			return journal.Open(options)
 		},
 		History: a.history,
 		Log:     log,

@@ -24,6 +24,10 @@ func (a *app) openJournal(mode journal.Mode, side string) (*journal.Journal, err
 	return a.openJournalWith(hazard.Backend{Backend: live.New()}, mode, side)
 }
 
+// storagePatience is how long a command waits for the storage of its journal. A slow disk that
+// answers is no reason to give up.
+const storagePatience = 20 * time.Second
+
 // openJournalWith is openJournal over another backend.
 func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side string) (*journal.Journal, error) {
 	dir, err := a.stateDir()
@@ -31,7 +35,9 @@ func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side stri
 		return nil, err
 	}
 	a.printNotices(dir)
-	j, err := journal.Open(journalOptions(dir, backend, mode, side))
+	options := journalOptions(dir, backend, mode, side)
+	options.Patience = storagePatience
+	j, err := journal.Open(options)
 	if err == nil {
 		a.printNotices(dir) // of a guard whose journal was gone, and that Open has ended
 	}

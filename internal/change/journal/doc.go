@@ -93,8 +93,8 @@
 // values: that is the safe side, and the knob shows what the log lacks. The records of an undo wait
 // two seconds for storage that hangs, and the values go back without them. The lock then stays
 // until the kernel gives the write up, because a late record would damage the log of the next
-// holder. Open waits 20 seconds. Without the lock nothing is written: another process may be at
-// work.
+// holder. Open waits for Options.Patience. Without the lock nothing is written: another process may
+// be at work.
 //
 // # Files
 //

@@ -259,6 +259,7 @@ func TestOpenWithoutStorage(t *testing.T) {
 		s := &storage{thaw: make(chan struct{})}
 		o := options(s.on(durable.NewMem()), host(), &clock{})
 		s.hang(&s.silent)
+		o.Patience = time.Minute
 		if _, err := journal.Open(o); !errors.Is(err, journal.ErrSilent) {
 			t.Errorf("opened: %v", err)
 		}

@@ -54,6 +54,10 @@ type Options struct {
 	// process, and for tests.
 	Unguarded bool
 
+	// Patience bounds how long Open waits for storage that hangs; 0: without bound. With a bound, Open
+	// works on another thread, so a caller whose thread has a mount namespace of its own leaves it 0.
+	Patience time.Duration
+
 	BootID   string               // empty: sys.BootID
 	Boottime func() time.Duration // nil: sys.Boottime; keeps running while the host is suspended
 	Now      func() time.Time     // nil: time.Now; only for display
@@ -156,9 +160,12 @@ type Journal struct {
 
 // Open opens the journal in a directory and holds its exclusive lock until Close. It returns
 // ErrLocked when another process has the journal, and ErrCorrupt when the journal is inconsistent.
-// Open recovers nothing: call Recover. It returns ErrSilent when the storage does not answer; a
-// lock that comes too late is released at once.
+// Open recovers nothing: call Recover. It returns ErrSilent when the storage does not answer within
+// [Options.Patience]; a lock that comes too late is released at once.
 func Open(options Options) (*Journal, error) {
+	if options.Patience == 0 {
+		return openNow(options)
+	}
 	type result struct {
 		j   *Journal
 		err error
@@ -168,7 +175,7 @@ func Open(options Options) (*Journal, error) {
 		j, err := openNow(options)
 		opened <- result{j, err}
 	}()
-	timer := time.NewTimer(openPatience)
+	timer := time.NewTimer(options.Patience)
 	defer timer.Stop()
 	select {
 	case r := <-opened:
@@ -179,7 +186,7 @@ func Open(options Options) (*Journal, error) {
 				_ = r.j.Close() // its caller believes that it did not open
 			}
 		}()
-		return nil, fmt.Errorf("open journal: %w", silence(openPatience))
+		return nil, fmt.Errorf("open journal: %w", silence{options.Patience, true})
 	}
 }
 

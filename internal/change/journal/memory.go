@@ -132,21 +132,20 @@ func (e *entry) stage() int {
 // of a guard do not wait for it at all.
 const storagePatience = 2 * time.Second
 
-// openPatience is how long [Open] waits for the storage. A slow disk that answers is no reason to
-// give up, so it is longer.
-const openPatience = 20 * time.Second
-
-// silence is storage that did not answer for so long.
-type silence time.Duration
+// silence is storage that did not answer.
+type silence struct {
+	within time.Duration
+	open   bool // while the journal was opened
+}
 
 // ErrSilent reports storage that does not answer: a frozen file system, an NFS server that is gone,
 // a disk that hangs. The call stays in the kernel; only the guard or the undo goes on. The process
 // can end only when the kernel gives that call up: at once for NFS, at the thaw for a frozen file
 // system.
-var ErrSilent error = silence(storagePatience)
+var ErrSilent error = silence{within: storagePatience}
 
 func (s silence) Error() string {
-	return fmt.Sprintf("the storage of the state directory did not answer within %v", time.Duration(s))
+	return fmt.Sprintf("the storage of the state directory did not answer within %v", s.within)
 }
 
 // Is makes silences of any length the same.
@@ -157,7 +156,7 @@ func (s silence) Is(target error) bool {
 
 // Hint returns what the user can do.
 func (s silence) Hint() string {
-	if s == silence(openPatience) {
+	if s.open {
 		return "nothing could be read and nothing was changed; a trial still goes back at its deadline; " +
 			"repeat the command when the storage answers"
 	}

@@ -15,7 +15,8 @@
 //
 // A restart goes through systemd if that started the server. Any other server is ended and started
 // again, with the same command line, directory, environment and log, by a shell in a session of its
-// own: if the writer is killed in between, the server still comes back.
+// own: if the writer is killed in between, the server still comes back. The shell holds a lock
+// until then, so that recovery does not look at a server that is about to end.
 //
 // # Units
 //

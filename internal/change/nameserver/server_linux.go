@@ -29,6 +29,7 @@ type Server struct {
 	program string    // the file that it runs
 	streams [2]string // where its standard output and error go
 	forget  string    // files of its directory, as a pattern, that a restart removes; empty: none
+	turn    *os.File  // held by who restarts it, see turn
 }
 
 // standard returns the configuration that a program reads when its command line names none.
@@ -186,8 +187,9 @@ while kill -0 "$1" 2>/dev/null && [ "$n" -lt 300 ]; do sleep 0.02; n=$((n+1)); d
 kill -KILL "$1" 2>/dev/null
 [ -z "$FORGET" ] || rm -f $FORGET
 unset FORGET
-shift; exec "$@"`
+shift; exec "$@" 3>&-`
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh", strconv.Itoa(s.PID)}, args...)...)
+	cmd.ExtraFiles = []*os.File{s.turn} // descriptor 3
 	cmd.Dir = s.Dir
 	cmd.Env = append(slices.Clone(s.env), "FORGET="+s.forget)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

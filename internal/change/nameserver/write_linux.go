@@ -28,6 +28,11 @@ var reloads = map[string]bool{"max-cache-size": true, "max-cache-ttl": true, "ma
 // not exist is fs.ErrNotExist.
 func Read(kind Kind, path, option string) (string, error) {
 	if kind == Named && option == Workers {
+		held, err := turn(context.Background(), path)
+		if err != nil {
+			return "", err
+		}
+		defer held.Close() // it was opened for reading
 		s, err := Find(kind, path)
 		if err != nil {
 			return "", err
@@ -50,6 +55,11 @@ func Check(kind Kind, path, option, value string) error {
 	if err := plain(value); err != nil {
 		return err
 	}
+	held, err := turn(context.Background(), path)
+	if err != nil {
+		return err
+	}
+	defer held.Close() // it was opened for reading
 	s, err := Find(kind, path)
 	if err == nil {
 		err = s.reachable()
@@ -72,19 +82,6 @@ func Check(kind Kind, path, option, value string) error {
 	return nil
 }
 
-// waitForRestart is how long a server may be away because a killed writer has restarted it.
-const waitForRestart = 3 * time.Second
-
-// patient is Find, and waits for a server that is being restarted.
-func patient(ctx context.Context, kind Kind, path string) (Server, error) {
-	for end := time.Now().Add(waitForRestart); ; time.Sleep(20 * time.Millisecond) {
-		s, err := Find(kind, path)
-		if !errors.Is(err, fs.ErrNotExist) || time.Now().After(end) || ctx.Err() != nil {
-			return s, err
-		}
-	}
-}
-
 // plain refuses values that could be more than one value.
 func plain(value string) error {
 	if !isPlain(value) {
@@ -98,7 +95,13 @@ func Write(ctx context.Context, kind Kind, path, option, value string) error {
 	if err := plain(value); err != nil {
 		return err
 	}
-	s, err := patient(ctx, kind, path)
+	held, err := turn(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer held.Close() // it was opened for reading
+	s, err := Find(kind, path)
+	s.turn = held
 	running := err == nil
 	if running {
 		err = s.reachable()
@@ -109,7 +112,11 @@ func Write(ctx context.Context, kind Kind, path, option, value string) error {
 		return err
 	}
 	if kind == Named && option == Workers {
-		return s.adopt(ctx, kind, path, withWorkers(s.Args, value), true)
+		args := withWorkers(s.Args, value)
+		if slices.Equal(args, s.Args) {
+			return nil
+		}
+		return s.adopt(ctx, kind, path, args, true)
 	}
 	l, err := scan(kind, path, option)
 	if err != nil {
@@ -140,6 +147,7 @@ func Write(ctx context.Context, kind Kind, path, option, value string) error {
 		return errors.Join(err, undo)
 	}
 	now, findErr := Find(kind, path)
+	now.turn = held
 	switch {
 	case undo != nil:
 	case errors.Is(findErr, fs.ErrNotExist):
@@ -189,7 +197,13 @@ func (s Server) adopt(ctx context.Context, kind Kind, path string, args []string
 // That of Knot Resolver is in files of its directory and keeps its largest size: Restart removes
 // them, except under systemd.
 func Restart(ctx context.Context, kind Kind, path string) error {
+	held, err := turn(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer held.Close() // it was opened for reading
 	s, err := Find(kind, path)
+	s.turn = held
 	if err == nil {
 		err = s.reachable()
 	}

@@ -111,11 +111,11 @@ func refuse(t *testing.T, j *journal.Journal, kind world.Recursor, room *world.R
 // killed is the variable with the configuration that a writer to be killed works on.
 const killed = "LINERATE_TEST_RECURSOR"
 
-// TestWriterToKill is the process that TestKilledWriter kills.
+// TestWriterToKill is the process that TestKilledWriter kills; alone it does nothing.
 func TestWriterToKill(t *testing.T) {
 	config := os.Getenv(killed)
 	if config == "" {
-		t.Skip("started by TestKilledWriter")
+		return
 	}
 	j := open(t, filepath.Join(filepath.Dir(config), "state"))
 	for { // until it is killed
