@@ -14,7 +14,8 @@
 //
 // [Result].Sweep has a [Point] for each set of options: rates, drops by place, and the frames of
 // one transfer against the receive ring (calc.TransferFrames). LossesFrom is the smallest read size
-// whose segments lost packets or calls, when all smaller ones lost nothing.
+// whose segments lost packets or calls, when all smaller ones lost less than a twentieth of
+// that.
 //
 // # Units
 //

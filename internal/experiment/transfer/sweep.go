@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -113,32 +114,34 @@ func rate(log float64) float64 {
 	return math.Exp(log)
 }
 
-// lossesFrom returns the smallest read size that lost something in each of its points, when no
-// smaller size lost anything. Losses at every size, or at none, are not a matter of size.
+// strays bounds losses that do not count as the matter of a smaller read size: any path loses a
+// packet now and then.
+const strays = 1.0 / 20
+
+// lossesFrom returns the smallest read size that lost packets in each of its points, as all larger
+// ones did, when smaller sizes had points that lost less than a twentieth of that. Losses at every
+// size, or at none, are not a matter of size.
 func lossesFrom(all []Point) int64 {
-	clean, lossy := map[int64]bool{}, map[int64]bool{}
+	least := map[int64]float64{} // losses of a size in the point that had fewest
 	for _, p := range all {
-		if p.Lost() > 0 {
-			lossy[p.ReadSize] = true
-		} else {
-			clean[p.ReadSize] = true
+		if lost, known := least[p.ReadSize]; !known || perSegment(p) < lost {
+			least[p.ReadSize] = perSegment(p)
 		}
 	}
-	from := int64(0)
-	for size := range lossy {
-		if !clean[size] && (from == 0 || size < from) {
-			from = size
+	sizes := slices.Sorted(maps.Keys(least))
+	for i, size := range sizes {
+		stray := strays * least[size]
+		few := func(other int64) bool { return least[other] <= stray }
+		if i == 0 || least[size] == 0 || slices.ContainsFunc(sizes[:i], func(s int64) bool { return !few(s) }) {
+			continue
 		}
-	}
-	below := false
-	for size := range clean {
-		if from > 0 && size > from {
+		if slices.ContainsFunc(sizes[i:], few) {
 			return 0
 		}
-		below = below || size < from
+		return size
 	}
-	if !below {
-		return 0
-	}
-	return from
+	return 0
 }
+
+// perSegment returns the losses of a segment, in the mean.
+func perSegment(p Point) float64 { return float64(p.Lost()) / float64(max(p.Segments, 1)) }

@@ -67,7 +67,7 @@ type Result struct {
 	Outcome    *tune.Outcome
 	Sweep      []Point
 	Best       mount.Spec // the base with the kept options
-	LossesFrom int64      // smallest read size with losses; 0: none, or not a matter of size
+	LossesFrom int64      // smallest read size with more than strays lost; 0: none, or not a matter of size
 	Warm       map[mount.ServerCache]int
 }
 

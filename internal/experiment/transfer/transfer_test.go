@@ -285,6 +285,8 @@ func TestLossesFrom(t *testing.T) {
 		{[]Point{at(4096, 0), at(8192, 2), at(16384, 5)}, 8192},
 		{[]Point{at(4096, 0), at(8192, 2), at(16384, 0)}, 0}, // not a matter of size
 		{[]Point{at(4096, 0), at(8192, 2), at(8192, 0), at(16384, 1)}, 16384},
+		{[]Point{at(4096, 1), at(8192, 171)}, 8192}, // a stray
+		{[]Point{at(4096, 10), at(8192, 171)}, 0},   // more than that
 	} {
 		if got := lossesFrom(c.points); got != c.want {
 			t.Errorf("%+v: %d, want %d", c.points, got, c.want)

@@ -77,7 +77,8 @@ func (p *printer) sweep(d *report.NFSDocument) {
 			"they come back to back, and read-ahead asks for several at once.", c.Name, c.MTU, c.Ring))
 	}
 	if d.LossesFrom > 0 {
-		p.wrapped("  ", fmt.Sprintf("Losses begin at rsize %s; smaller reads lost nothing.", unit.Bytes(d.LossesFrom)))
+		p.wrapped("  ", fmt.Sprintf("Losses begin at rsize %s; smaller reads lost next to nothing.",
+			unit.Bytes(d.LossesFrom)))
 	}
 }
 
