@@ -222,10 +222,18 @@ var refused = regexp.MustCompile(`(?i)(\.conf:\d+: .*(no longer exists|ignor|dis
 	`not (supported|implemented))|reloading configuration failed|fatal error|error: |` +
 	`ERROR: |setsockopt\(.*(failed|was not granted)|exiting \(due to|loading configuration: )`)
 
-// complaint returns the first line of a log that refuses something, as an error.
+// complaint returns the first line of a log that refuses something, as an error. The last words of
+// the server that a restart ends are in the same log: BIND that is ended while it still loads its
+// configuration calls that a fatal error.
 func complaint(log string, from int64) error {
+	ended := false
 	for text := range bytes.Lines(since(log, from)) {
-		if refused.Match(text) {
+		switch {
+		case bytes.Contains(text, []byte("loading configuration: shutting down")):
+			ended = true
+		case ended && bytes.Contains(text, []byte("exiting (due to")):
+			ended = false
+		case refused.Match(text):
 			return fmt.Errorf("%w: the server logs: %s", knob.ErrInvalid, strings.TrimSpace(string(text)))
 		}
 	}
