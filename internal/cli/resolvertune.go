@@ -168,18 +168,11 @@ func (a *app) resolverTuneHere(cmd *cobra.Command, f resolverTuneFlags) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", f.names, err)
 	}
-	j, err := a.openJournal(journal.Lease, "near")
+	j, err := a.openForTune(cmd.Context())
 	if err != nil {
 		return err
 	}
 	defer j.Close()
-	if _, err := j.Recover(cmd.Context()); err != nil {
-		return err
-	}
-	if err := j.OnTrial(); err != nil {
-		return fmt.Errorf("tune: %w", flagError{err, "linerate confirm or linerate undo ends the trial; or wait until then"})
-	}
-	j.Tend(nil)
 	run := report.ResolverTuneRun{Program: string(kind), Config: config, Server: at.String()}
 	o := recursor.Options{Kind: kind, Config: config, Server: at, Warm: set, Names: set}
 	return a.recursorRun(cmd, f, o, j, run, nil)

@@ -205,6 +205,27 @@ func (f tuneFlags) wanted() (goal.Objective, error) {
 	return o, nil
 }
 
+// openForTune opens the journal, takes back what a crash has left, and takes expired trials of
+// others back from then on. It refuses to tune beside a trial that is still open.
+func (a *app) openForTune(ctx context.Context) (*journal.Journal, error) {
+	j, err := a.openJournal(journal.Lease, "near")
+	if err != nil {
+		return nil, err
+	}
+	if _, err = j.Recover(ctx); err == nil {
+		err = j.OnTrial()
+		if err != nil {
+			err = fmt.Errorf("tune: %w", flagError{err, "linerate confirm or linerate undo ends the trial; or wait until then"})
+		}
+	}
+	if err != nil {
+		_ = j.Close() // the first error explains
+		return nil, err
+	}
+	j.Tend(nil)
+	return j, nil
+}
+
 func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	o, err := f.options()
 	if err != nil {
@@ -224,18 +245,11 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 
 	// The near journal comes first, so that a second tune on this host is refused before it sends
 	// any traffic.
-	j, err := a.openJournal(journal.Lease, "near")
+	j, err := a.openForTune(ctx)
 	if err != nil {
 		return err
 	}
 	defer j.Close()
-	if _, err := j.Recover(ctx); err != nil {
-		return err
-	}
-	if err := j.OnTrial(); err != nil {
-		return fmt.Errorf("tune: %w", flagError{err, "linerate confirm or linerate undo ends the trial; or wait until then"})
-	}
-	j.Tend(nil)
 	// Far and near trials get the same time, so that neither side is left changed while the other
 	// has gone back.
 	f.target.trial, f.target.tuning = leaseFor(f.budget), &o.Allow

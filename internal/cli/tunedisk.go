@@ -11,7 +11,6 @@ import (
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/hazard"
-	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/experiment/tune"
@@ -59,18 +58,11 @@ func (a *app) tuneDisk(cmd *cobra.Command, path string, f tuneFlags) error {
 	}
 	defer page.discard()
 	ctx := cmd.Context()
-	j, err := a.openJournal(journal.Lease, "near")
+	j, err := a.openForTune(ctx)
 	if err != nil {
 		return err
 	}
 	defer j.Close()
-	if _, err := j.Recover(ctx); err != nil {
-		return err
-	}
-	if err := j.OnTrial(); err != nil {
-		return fmt.Errorf("tune: %w", flagError{err, "linerate confirm or linerate undo ends the trial; or wait until then"})
-	}
-	j.Tend(nil)
 	record, err := a.recordRun(diskScheme+path, string(g))
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ type Figure struct {
 	PacketsPerSec        float64            `json:"packets_per_second,omitempty"`
 	BytesPerSec          float64            `json:"throughput_bytes_per_second,omitempty"` // of a disk
 	OperationsPerSec     float64            `json:"operations_per_second,omitempty"`       // of a disk
-	Objective            float64            `json:"objective"`                             // the same number, whatever the goal
+	Objective            float64            `json:"objective"`                             // the same for all goals
 	Guards               map[string]float64 `json:"guards,omitempty"`
 	Segments             int                `json:"segments_total"`
 }
