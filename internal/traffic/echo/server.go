@@ -44,7 +44,7 @@ type registration struct {
 	expires time.Time
 	sent    int          // payload bytes sent on request, see maxSentBytes
 	hop     int          // MTU that the last "fragmentation needed" about a packet of ours named; 0: none arrived
-	expect  *Expectation // nil: hellos are pings like others
+	expect  *Expectation // nil: hellos stay unanswered
 }
 
 // Listen opens the server on a UDP address, "host:port"; port 0 takes a free one. End it with
@@ -135,11 +135,10 @@ type Expectation struct {
 	seen     []bool       // by index
 }
 
-// Expect makes the server hand over hellos with a registered token instead of sending them back,
-// one of each stream from 0 to streams−1. It does not answer them: the caller opens a socket that
-// is connected to the near end, and answers there, so that a near end which hears its hello back
-// knows that packets of its stream reach that socket. Until then a near end repeats its hello. End
-// it with Close.
+// Expect makes the server hand over hellos with a registered token, one of each stream from 0 to
+// streams−1. The server never answers a hello: the caller opens a socket that is connected to the
+// near end, and answers there, so that a near end which hears its hello back knows that packets of
+// its stream reach that socket. Until then a near end repeats its hello. End it with Close.
 func (s *Server) Expect(token Token, streams int) (*Expectation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,8 +189,10 @@ func (s *Server) answer(p []byte, from, to netip.AddrPort, now time.Time) reply 
 	}
 	switch sequence := binary.BigEndian.Uint64(p[TokenBytes:]); sequence >> 56 {
 	case kindHello:
+		// A hello that comes before Expect stays unanswered as well: a near end that heard it back
+		// would stop, and the far end would wait in vain for the socket's address.
 		if r.expect == nil {
-			break
+			return reply{}
 		}
 		if i := uint32(sequence); int64(i) < int64(len(r.expect.seen)) && !r.expect.seen[i] {
 			r.expect.seen[i] = true
