@@ -37,6 +37,7 @@ type tuneFlags struct {
 	objective string
 	allow     string
 	knobs     string
+	advice    string
 	html      string
 	thorough  bool
 	dryRun    bool
@@ -72,6 +73,10 @@ writes anything; --dry-run ends there. A --budget too small to prove anything on
 run before the first change, with exit status 3 and the budget to ask for. --soak tests the changes
 once more after they have been in force for that time; Ctrl-C during this wait leaves them in force.
 
+--advice FILE tries the settings of a file instead of the remedies: a sysctl.conf, a TuneD profile, a
+script or a page, as check-advice reads them. The experiment then shows which of them help on this
+path. Settings that this kernel ignores, has no more or is harmed by are left alone, with the reason.
+
 --profile samples the processors of both hosts while each segment runs (1 % of a CPU, the same in both
 arms). Each trial then says what differs in the stages of the network path and in the functions of
 the kernel: in time per packet, or per kilobyte where the change makes packets larger.
@@ -89,6 +94,7 @@ and packets (small datagrams that arrive). The terms are:
 			"  linerate tune ssh://root@db2 --goal latency --budget 5m --html result.html\n" +
 			"  linerate tune 192.0.2.7 --objective 'throughput where p99_rtt<5ms and cpu<80%'\n" +
 			"  linerate tune 192.0.2.7 --knobs 'ethtool:*/coalesce.*' --dry-run\n" +
+			"  linerate tune 192.0.2.7 --advice /etc/sysctl.d/90-network.conf\n" +
 			"  linerate tune disk:/srv --goal throughput",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if path, ok := strings.CutPrefix(args[0], diskScheme); ok {
@@ -105,6 +111,8 @@ and packets (small datagrams that arrive). The terms are:
 		"highest disturbance of a change: d0 none, d1 new connections only, d2 short loss, d3 link down")
 	c.Flags().StringVar(&f.knobs, "knobs", "",
 		"try only knobs that match one of these comma-separated globs, also those that no finding proposes")
+	c.Flags().StringVar(&f.advice, "advice", "",
+		"try only the settings of this file of tuning advice (sysctl.conf, TuneD profile, script); - is standard input")
 	c.Flags().StringVar(&f.html, "html", "", "also write the result as one self-contained page to this file")
 	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute,
 		"time for the whole run, diagnoses included; at least "+leastBudget.String())
@@ -169,6 +177,12 @@ func (f tuneFlags) bounds() (loop.TuneOptions, error) {
 	}
 	if o.Allow, err = knob.ParseDisturbance(f.allow); err != nil || o.Allow > knob.DisturbsLink {
 		return o, usagef("--allow %q: not one of d0, d1, d2, d3", f.allow)
+	}
+	switch {
+	case f.advice != "" && f.knobs != "":
+		return o, usagef("--advice and --knobs both say what to try: give one of them")
+	case f.advice == "-" && f.target.key.key == "-":
+		return o, usagef("--advice - and --key - both read standard input: give the key by --key-file or LINERATE_KEY")
 	}
 	if f.knobs != "" {
 		if _, err := path.Match(f.knobs, ""); err != nil {
@@ -242,6 +256,11 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	}
 	defer page.discard()
 	ctx := cmd.Context()
+	if f.advice != "" {
+		if o.Asked, err = a.askedByAdvice(ctx, f.advice, p); err != nil {
+			return err
+		}
+	}
 
 	// The near journal comes first, so that a second tune on this host is refused before it sends
 	// any traffic.

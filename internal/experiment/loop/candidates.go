@@ -143,10 +143,14 @@ type refusals struct {
 	owners     map[tune.Side][]owner.Owner
 	force      bool // also try knobs that another program owns
 	near       foreseer
+	asked      map[target]string // reasons against settings that the user asked for; empty: none
 }
 
 // of returns the reason as a clause, or nothing.
 func (r refusals) of(ctx context.Context, c tune.Candidate) string {
+	if why := r.asked[target{c.Side, c.Knob}]; why != "" {
+		return why
+	}
 	d, known := knob.Catalogue().Lookup(c.Knob)
 	switch {
 	case len(c.Levels) == 0:

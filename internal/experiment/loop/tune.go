@@ -40,6 +40,7 @@ type TuneOptions struct {
 	WarmUp   time.Duration      // cut from the front of each segment; 0: from the round trip, and none for datagrams
 	Knobs    func(knob.ID) bool // nil: every candidate of the findings; otherwise only these
 	Wide     []knob.Definition  // also try these knobs without a finding
+	Asked    []Asked            // try these settings, and nothing else; nil: none
 	FarFixed string             // clause that says why the far end cannot be changed; empty: it can
 	// clause that says why the far end must not change one knob, empty: it may; nil: it may change all
 	FarRefuses func(knob.ID) string
@@ -91,8 +92,8 @@ type Tuning struct {
 // a started experiment even beside an error. For an objective that the path cannot meet it returns
 // a *goal.UnreachableError and writes nothing.
 //
-// The candidates come from the findings, and from Wide: trying every knob of the catalogue would
-// take hours, and at any confidence some of many useless ones pass by chance.
+// The candidates come from the findings, and from Wide; or from Asked alone. Trying every knob of
+// the catalogue would take hours, and at any confidence some of many useless ones pass by chance.
 func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tuning, error) {
 	began := time.Now()
 	o.defaults()
@@ -108,10 +109,18 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	if err := o.Objective.Unreachable(reachOf(before, o)); err != nil {
 		return nil, err
 	}
-	candidates := candidatesOf(before.Findings, o.Knobs)
+	both := map[tune.Side]reader{tune.Near: near, tune.Far: far}
+	refused := o.refusals(before, near)
+	var candidates []tune.Candidate
+	if o.Asked != nil {
+		o.Step("reading the requested settings")
+		candidates, refused.asked = askedFor(ctx, before, o.Asked, both)
+	} else {
+		candidates = candidatesOf(before.Findings, o.Knobs)
+	}
 	if len(o.Wide) > 0 {
 		o.Step("reading the requested knobs")
-		candidates = widen(ctx, before, o, map[tune.Side]reader{tune.Near: near, tune.Far: far}, candidates)
+		candidates = widen(ctx, before, o, both, candidates)
 	}
 	if len(candidates) == 0 {
 		t.Outcome = nothingToTune(before, o.Objective.Goal)
@@ -134,8 +143,7 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	if o.Budget > 0 {
 		base = base.within(o.Budget-time.Since(began), o)
 	}
-	refused := o.refusals(before, near)
-	t.Plan = planOf(ctx, o, base, candidates, refused, map[tune.Side]reader{tune.Near: near, tune.Far: far})
+	t.Plan = planOf(ctx, o, base, candidates, refused, both)
 	t.Plan.RoundTrip = roundTrip(before)
 	o.Planned(t.Plan)
 	if o.DryRun || t.Plan.Open() == 0 {
@@ -179,6 +187,9 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 		}
 		if err != nil {
 			return nil, false, fmt.Errorf("judge again after a keep: %w", err)
+		}
+		if o.Asked != nil {
+			return nil, enough(again) && !o.Thorough, nil
 		}
 		return candidatesOf(again.Findings, o.Knobs), enough(again) && !o.Thorough, nil
 	}
