@@ -3,6 +3,7 @@ package peer_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,27 +18,42 @@ import (
 func TestProfile(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
 	f := serve(t, nil)
-	c := f.connect(f.addr, peer.ConnectOptions{})
+	curtail := make(chan struct{})
+	c := f.connect(f.addr, peer.ConnectOptions{Curtail: curtail})
 	type ended struct {
 		result *traffic.Result
 		err    error
 	}
-	test := make(chan ended, 1)
+	// On a busy machine the stream may get few samples of a profile or none, so it goes on until a
+	// profile has its copying.
+	test, moved := make(chan ended, 1), make(chan struct{})
+	once := sync.OnceFunc(func() { close(moved) })
 	go func() {
 		r, err := c.Run(t.Context(), traffic.Spec{Test: traffic.Stream, Direction: traffic.Up, Streams: 1,
-			Duration: 1500 * time.Millisecond, Interval: time.Second}, nil)
+			Duration: 5 * time.Minute, Interval: 100 * time.Millisecond}, func(i traffic.Interval) {
+			if i.ThroughputBitsPerSec > 0 {
+				once()
+			}
+		})
 		test <- ended{r, err}
 	}()
-	time.Sleep(300 * time.Millisecond)
-	p, err := c.Profile(t.Context(), 700*time.Millisecond, false)
-	if err != nil {
-		t.Fatal(err)
+	var p *profile.Profile
+	for until := time.Now().Add(2 * time.Minute); ; {
+		var err error
+		if p, err = c.Profile(t.Context(), 500*time.Millisecond, false); err != nil {
+			t.Fatal(err)
+		}
+		if p.Busy > 0 && p.WorkRow("copy") != nil && len(p.Stacks) > 0 {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%d busy samples, stages %+v", p.Busy, p.Stages)
+		}
 	}
+	<-moved // within the measured part
+	close(curtail)
 	if e := <-test; e.err != nil || e.result.Bytes == 0 {
 		t.Fatalf("the test beside it: %+v, %v", e.result, e.err)
-	}
-	if p.Busy == 0 || p.WorkRow("copy") == nil || len(p.Stacks) == 0 {
-		t.Errorf("%d busy samples, stages %+v", p.Busy, p.Stages)
 	}
 	for _, one := range p.Processes {
 		if one.Name != "a program" && one.Name != "idle" {
