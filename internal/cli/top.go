@@ -20,8 +20,8 @@ func (a *app) topCommand() *cobra.Command {
 		Annotations: exits(exitInterrupted),
 		Short:       "Live view of this host: interfaces, drops by place, processors, retransmits, findings",
 		Long: `Show what this host carries, second by second: interfaces with their rates, packets and drops by
-place, processors and interrupts, retransmits, what limits the host, and the latest changes. top
-sends nothing and changes nothing. ? explains keys and columns, q quits.
+place, processors and interrupts, retransmits, the processes and connections that send, what limits
+the host, and the latest changes. top sends nothing and changes nothing. ? explains keys and columns, q quits.
 
 --once and --count print tables instead, --json one document with as many readings. Without a
 terminal top prints one table. Ordinary users see the same, except what the kernel hides from

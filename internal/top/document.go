@@ -6,6 +6,7 @@ import (
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host/talkers"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -45,6 +46,9 @@ type Reading struct {
 	CPUs       []CPU       `json:"cpus"`
 	TCP        TCP         `json:"tcp"`
 	UDP        UDP         `json:"udp"`
+	// What moved bytes over TCP, the busiest first; of the connections at most 100.
+	Processes   []talkers.Total      `json:"processes"`
+	Connections []talkers.Connection `json:"connections"`
 	// Drops are those between the NICs and the programs.
 	Drops    []Drop   `json:"drops"`
 	Events   []Event  `json:"events"`             // what came, went or changed in the interval

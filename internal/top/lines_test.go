@@ -16,6 +16,7 @@ import (
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host/talkers"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/top"
 )
@@ -69,7 +70,27 @@ func busy(b top.Begin) *top.State {
 	s.Changed(top.Journal{Changes: []journal.Change{changes[2], changes[1], changes[0]}})
 	s.Counted(top.Moved{Interface: "eth0", Counters: []top.Counter{{Name: "nic rx_bytes", Rate: 117e6},
 		{Name: "ethtool rx_no_buffer_count", Rate: 120}, {Name: "qdisc overlimits", Rate: 3}}})
+	s.Talked(top.Talk{Time: reporttest.Noon, Reading: talk()})
 	return s
+}
+
+// talk is what moved over TCP on such a host: a web server with two connections, a client whose
+// name contains terminal commands, and a socket of another user.
+func talk() talkers.Reading {
+	web := talkers.Process{PID: 812, Name: "nginx", Cgroup: "/system.slice/nginx.service"}
+	return talkers.Reading{
+		Connections: []talkers.Connection{
+			{Process: web, Local: "192.0.2.1:443", Remote: "198.51.100.7:40112", RTT: 0.0213, Congestion: "cubic",
+				Traffic: talkers.Traffic{Send: 11.8e6, Receive: 20e3, Again: 12e3}, SendQueue: 131072},
+			{Process: web, Local: "[2001:db8::1]:443", Remote: "[2001:db8:ffff:ffff:ffff:ffff:ffff:2]:51412",
+				RTT: 0.18, Congestion: "bbr", Traffic: talkers.Traffic{Send: 600e3}},
+			{Process: talkers.Process{PID: 4194303, Name: "e\x1b[2Jvil", Cgroup: "/user.slice/\x1b]0;x\x07"},
+				Local: "127.0.0.1:5000", Remote: "127.0.0.1:5001", Traffic: talkers.Traffic{Receive: 900}},
+			{Local: "192.0.2.1:22", Remote: "203.0.113.9:50000", RTT: 0.00004,
+				Traffic: talkers.Traffic{Send: 500, Receive: 100}},
+		},
+		Warnings: []string{"the names of other users' processes: only root may read them"},
+	}
 }
 
 func text(lines []top.Line) string {
@@ -100,6 +121,9 @@ func TestScreens(t *testing.T) {
 		{"detail-ascii-120x40", 120, 40, top.Begin{Interface: "eth0", ASCII: true}, nil},
 		{"detail-gone-80x6", 80, 6, top.Begin{Interface: "eth7"}, nil},
 		{"processors-80x24", 80, 24, top.Begin{}, []string{"c"}},
+		{"connections-80x24", 80, 24, top.Begin{}, []string{"n"}},
+		{"connections-ascii-120x24", 120, 24, top.Begin{ASCII: true}, []string{"n"}},
+		{"connections-40x12", 40, 12, top.Begin{}, []string{"n"}},
 		{"verdicts-80x24", 80, 24, top.Begin{}, []string{"f"}},
 		{"help-80x24", 80, 24, top.Begin{}, []string{"?"}},
 		{"help-end-80x24", 80, 24, top.Begin{}, []string{"?", "end"}},
@@ -166,7 +190,9 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 				Err: fmt.Errorf("%s", name)})
 			s.Counted(top.Moved{Interface: name, Counters: []top.Counter{{Name: name, Rate: 1}},
 				Interrupts: []top.Served{{Name: name, Rate: 1}}})
-			for _, key := range []string{"", "esc", "c", "f", "?"} {
+			s.Talked(top.Talk{Time: r.Time, Reading: talkers.Reading{Warnings: []string{name},
+				Connections: []talkers.Connection{{Process: talkers.Process{Name: name, Cgroup: name}, Congestion: name}}}})
+			for _, key := range []string{"", "esc", "n", "c", "f", "?"} {
 				s.Key(key)
 				for _, l := range s.Lines(100, 40) {
 					for _, r := range l.String() {
@@ -185,7 +211,7 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 // lines.
 func TestNeverTooLarge(t *testing.T) {
 	keys := []string{"up", "down", "pgup", "pgdown", "home", "end", "enter", "esc", "/", "a", "é", "<", ">", "r", "i",
-		"space", "c", "f", "?", "tab", "backspace", "x"}
+		"space", "n", "c", "f", "?", "tab", "backspace", "x"}
 	rng := rand.New(rand.NewPCG(7, 11))
 	number := func() float64 {
 		switch rng.IntN(6) {
@@ -250,6 +276,14 @@ func TestNeverTooLarge(t *testing.T) {
 			}
 			s.Changed(top.Journal{Changes: changes})
 		}
+		moved := talkers.Reading{Warnings: []string{strings.Repeat(name()+" ", 9)}}
+		for range rng.IntN(120) {
+			moved.Connections = append(moved.Connections, talkers.Connection{
+				Process: talkers.Process{PID: rng.IntN(1 << 22), Name: name(), Cgroup: name()},
+				Local:   name(), Remote: name(), RTT: number(), Congestion: name(),
+				Traffic: talkers.Traffic{Send: number(), Receive: number(), Again: number()}})
+		}
+		s.Talked(top.Talk{Time: at, Reading: moved})
 		for range 40 {
 			width, height := rng.IntN(200)-2, rng.IntN(70)-2
 			key := keys[rng.IntN(len(keys))]

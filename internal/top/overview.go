@@ -25,6 +25,8 @@ func (s *State) Lines(width, height int) []Line {
 		lines = s.overview(width, height)
 	case s.view == Detail:
 		lines = s.paged(s.detail(width), width, height)
+	case s.view == Connections:
+		lines = s.paged(s.connections(width), width, height)
 	case s.view == Processors:
 		lines = s.paged(s.processors(width), width, height)
 	case s.view == Verdicts:
@@ -170,11 +172,13 @@ func (s *State) foot(width int) Line {
 			"  enter keeps it, esc cancels")
 	}
 	keys := map[View]string{
-		Overview:   "? help  q quit  enter open  / filter  < > sort  r reverse  space pause  c CPUs  f findings",
-		Detail:     "? help  q quit  esc back  up/down scroll  space pause",
-		Processors: "? help  q quit  esc back  up/down scroll  space pause  f findings",
-		Verdicts:   "? help  q quit  esc back  up/down scroll  c CPUs",
-		Help:       "q quit  esc back  up/down scroll",
+		Overview: "? help  q quit  enter open  / filter  < > sort  r reverse  n connections  c CPUs  f findings" +
+			"  space pause",
+		Connections: "? help  q quit  esc back  up/down scroll  space pause  c CPUs",
+		Detail:      "? help  q quit  esc back  up/down scroll  space pause",
+		Processors:  "? help  q quit  esc back  up/down scroll  space pause  f findings",
+		Verdicts:    "? help  q quit  esc back  up/down scroll  c CPUs",
+		Help:        "q quit  esc back  up/down scroll",
 	}
 	// As many keys as fit.
 	var pieces []Line

@@ -327,6 +327,7 @@ func (s *State) help(width int) []Line {
 		{"r", "reverse the order"},
 		{"i", "hide idle interfaces"},
 		{"space", "pause the screen; recording continues"},
+		{"n", "the processes and connections that send and receive over TCP"},
 		{"c", "all processors, and the queues of all cards"},
 		{"f", "all findings with their remedies, changes, and what could not be read"},
 		{"tab", "the next page"},

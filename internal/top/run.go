@@ -184,7 +184,7 @@ func Run(ctx context.Context, t Terminal, begin Begin, source Source) error {
 				}
 			}
 		},
-		source.judgements, source.counted)
+		source.judgements, source.counted, source.talked)
 }
 
 func openSampler() (*sample.Sampler, error) { return sample.New(sample.Options{Tolerance: -1}) }

@@ -29,6 +29,7 @@ type screen struct {
 
 	mu      sync.Mutex
 	watched string // the interface whose counters are needed
+	listens bool   // the connections are needed
 }
 
 func (s *screen) Init() tea.Cmd { return nil }
@@ -49,7 +50,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return s, tea.Quit
 		}
 		s.mu.Lock()
-		s.watched = s.state.Watched()
+		s.watched, s.listens = s.state.Watched(), s.state.Listening()
 		s.mu.Unlock()
 	case tea.PasteMsg:
 		for _, r := range msg.Content {
@@ -113,6 +114,13 @@ func (h *Handle) Watched() string {
 	h.screen.mu.Lock()
 	defer h.screen.mu.Unlock()
 	return h.screen.watched
+}
+
+// Listening reports whether the connections are wanted.
+func (h *Handle) Listening() bool {
+	h.screen.mu.Lock()
+	defer h.screen.mu.Unlock()
+	return h.screen.listens
 }
 
 // run does work. Work that fails ends the screen. So does work that panics; the panic continues

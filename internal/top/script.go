@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/host/talkers"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -83,8 +84,11 @@ func Collect(ctx context.Context, a Asked, source Source, each func(Reading) err
 	} else {
 		judged <- Verdict{Err: errors.New("it takes a second or more to judge a host")}
 	}
+	connections := new(talkers.Meter)
+	_, _ = connections.Take() // an error comes again with the first rates
 	var failed error
 	err = source.readings(ctx, sampler, func(r Reading) bool {
+		r.talk(connections.Take())
 		all := len(r.Interfaces)
 		if r.Interfaces, failed = a.choose(r.Interfaces); failed != nil {
 			return false
@@ -165,6 +169,9 @@ func (a *Asked) Table(w io.Writer, r Reading) error {
 		lines = append(lines, s.table(rows, tableWidth, len(rows))...)
 		lines = append(lines, nil)
 		lines = append(lines, s.cpuRows(r.CPUs, tableWidth)...)
+		if len(r.Processes) > 0 {
+			lines = append(append(lines, nil), s.processRows(r.Processes[:min(len(r.Processes), 10)], tableWidth)...)
+		}
 	}
 	for _, warning := range r.Warnings {
 		lines = append(lines, Line{{"not read: " + s.glyphs.inert(warning), 0}})

@@ -17,6 +17,7 @@ type View int
 const (
 	Overview View = iota
 	Detail
+	Connections
 	Processors
 	Verdicts
 	Help
@@ -82,6 +83,7 @@ type State struct {
 	verdict Verdict
 	journal Journal
 	moved   Moved
+	talk    Talk
 
 	view     View
 	before   View   // Help: the page before it
@@ -217,6 +219,8 @@ func (s *State) Key(key string) (quit bool) {
 		s.back()
 	case "space", " ", "p":
 		s.pause()
+	case "n":
+		s.toggle(Connections)
 	case "c":
 		s.toggle(Processors)
 	case "f":
@@ -239,8 +243,8 @@ func (s *State) Key(key string) (quit bool) {
 			s.open(Detail)
 		}
 	case "tab":
-		s.open(map[View]View{Overview: Processors, Processors: Verdicts, Verdicts: Overview,
-			Detail: Overview}[s.view])
+		s.open(map[View]View{Overview: Connections, Connections: Processors, Processors: Verdicts,
+			Verdicts: Overview, Detail: Overview}[s.view])
 	default:
 		s.move(key)
 	}
@@ -254,6 +258,9 @@ func (s *State) open(v View) {
 	s.view, s.scroll = v, 0
 	if v != Detail {
 		s.moved = Moved{}
+	}
+	if v != Connections && v != Help {
+		s.talk = Talk{}
 	}
 }
 

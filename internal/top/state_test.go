@@ -66,7 +66,7 @@ func TestKeys(t *testing.T) {
 		{"/ c ctrl+u b enter", "> b"},
 		{"/ q r i enter", "no interfa"},
 		{"? ?", "> a,b,c10,c9"},
-		{"tab tab tab", "> a,b,c10,c9"},
+		{"tab tab tab tab", "> a,b,c10,c9"},
 		{"end enter esc", "a,b,c10,> c9"},
 	} {
 		s := top.NewState(top.Begin{Interval: time.Second})

@@ -62,9 +62,12 @@ type Socket struct {
 	// and the written bytes without acknowledgement. Of a UDP socket they are the memory of unread
 	// packets, and of unsent ones.
 	ReceiveQueue, SendQueue uint32
-	Memory                  Memory
-	Info                    sys.TCPInfo // Length is 0 if it was not requested or not reported
-	Congestion              string
+	// Inode is the number of the socket in links such as /proc/PID/fd/3; 0: no program holds it any
+	// more, or the kernel made it.
+	Inode      uint32
+	Memory     Memory
+	Info       sys.TCPInfo // Length is 0 if it was not requested or not reported
+	Congestion string
 }
 
 // Memory is struct sk_meminfo, in bytes except Drops. Newer kernels append fields; a field that an
@@ -145,7 +148,7 @@ func (s *Socket) decode(b []byte, known names) error {
 		s.Remote = netip.AddrPortFrom(address(24), port)
 	}
 	s.Cookie = uint64(u32(b[48:]))<<32 | uint64(u32(b[44:]))
-	s.ReceiveQueue, s.SendQueue = u32(b[56:]), u32(b[60:])
+	s.ReceiveQueue, s.SendQueue, s.Inode = u32(b[56:]), u32(b[60:]), u32(b[68:])
 	for rest := b[sizeMessage:]; len(rest) >= 4; {
 		size := int(binary.NativeEndian.Uint16(rest))
 		if size < 4 || size > len(rest) {

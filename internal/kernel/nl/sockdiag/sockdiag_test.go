@@ -24,6 +24,7 @@ func answered(family byte, state State, local, remote netip.AddrPort, attributes
 	binary.NativeEndian.PutUint32(b[48:], 1)
 	binary.NativeEndian.PutUint32(b[56:], 3)
 	binary.NativeEndian.PutUint32(b[60:], 4096)
+	binary.NativeEndian.PutUint32(b[68:], 51966)
 	for _, a := range attributes {
 		b = append(b, a...)
 	}
@@ -62,23 +63,24 @@ func TestDecode(t *testing.T) {
 		want Socket
 	}{
 		{"a listener without a peer", answered(familyIPv4, Listen, four, none),
-			Socket{Cookie: 1<<32 | 7, State: Listen, Local: four, ReceiveQueue: 3, SendQueue: 4096}},
+			Socket{Cookie: 1<<32 | 7, State: Listen, Local: four, ReceiveQueue: 3, SendQueue: 4096, Inode: 51966}},
 		{"a connection with all attributes", answered(familyIPv6, Established, six, mapped,
 			attribute(attrInfo, info), attribute(attrCongestion, []byte("bbr\x00")),
 			attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8, 9)), attribute(99, nil)),
 			Socket{Cookie: 1<<32 | 7, State: Established, Local: six,
-				Remote: netip.MustParseAddrPort("198.51.100.9:5000"), ReceiveQueue: 3, SendQueue: 4096,
+				Remote: netip.MustParseAddrPort("198.51.100.9:5000"), ReceiveQueue: 3, SendQueue: 4096, Inode: 51966,
 				Congestion: "bbr",
 				Info:       sys.TCPInfo{Length: 104, State: 1},
 				Memory: Memory{Receive: 1, ReceiveLimit: 2, Send: 3, SendLimit: 4, Forward: 5, Queued: 6, Option: 7,
 					Backlog: 8, Drops: 9}}},
 		{"a kernel before 4.7, without drops",
 			answered(familyIPv4, Closed, four, none, attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8))),
-			Socket{Cookie: 1<<32 | 7, State: Closed, Local: four, ReceiveQueue: 3, SendQueue: 4096,
+			Socket{Cookie: 1<<32 | 7, State: Closed, Local: four, ReceiveQueue: 3, SendQueue: 4096, Inode: 51966,
 				Memory: Memory{Receive: 1, ReceiveLimit: 2, Send: 3, SendLimit: 4, Forward: 5, Queued: 6, Option: 7,
 					Backlog: 8}}},
 		{"an empty tcp_info", answered(familyIPv4, Established, four, four, attribute(attrInfo, nil)),
-			Socket{Cookie: 1<<32 | 7, State: Established, Local: four, Remote: four, ReceiveQueue: 3, SendQueue: 4096}},
+			Socket{Cookie: 1<<32 | 7, State: Established, Local: four, Remote: four, ReceiveQueue: 3, SendQueue: 4096,
+				Inode: 51966}},
 	} {
 		got := Socket{Congestion: "of the previous socket"}
 		err := got.decode(c.in, names{})
