@@ -216,7 +216,7 @@ func (r *Recorder) named() (took time.Duration, err error) {
 // so far. The error is profile.ErrHidden where functions have no addresses for this process.
 func (r *Recorder) Run(ctx context.Context, d time.Duration) (*profile.Profile, error) {
 	one := &recording{o: r.o, event: r.event, period: r.period, builder: profile.NewBuilder(r.event.Name, r.event.Timer),
-		names: make(map[int]string), cache: make(map[uint64]place)}
+		names: map[int]string{0: withoutID(os.Readlink)}, cache: make(map[uint64]place)}
 	one.o.Duration = d
 	p, err := one.run(ctx, r.cpus, r)
 	if err != nil {
@@ -481,18 +481,26 @@ func (r *recording) process(pid int) string {
 	if name, known := r.names[pid]; known {
 		return name
 	}
-	name := "idle"
-	switch {
-	case pid != 0 && r.o.Anonymous:
+	if r.o.Anonymous {
 		return "a program"
-	case pid != 0:
-		name = "ended process"
-		if b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm"); err == nil {
-			name = strings.TrimSpace(string(b))
-		}
+	}
+	name := "ended process"
+	if b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm"); err == nil {
+		name = strings.TrimSpace(string(b))
 	}
 	if len(r.names) < 1<<16 {
 		r.names[pid] = name
 	}
 	return name
+}
+
+// withoutID is the name of what has no process number: the idle task of each CPU. To a reader in a
+// PID namespace of its own, such as a container, every process outside has none either
+// (perf_event_pid in kernel/events/core.c).
+func withoutID(readlink func(string) (string, error)) string {
+	const initial = "pid:[4026531836]" // PROC_PID_INIT_INO of include/linux/proc_ns.h
+	if own, err := readlink("/proc/self/ns/pid"); err == nil && own != initial {
+		return "idle or outside this container"
+	}
+	return "idle"
 }
