@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/report"
@@ -60,7 +61,11 @@ func (p *printer) tests(tests []traffic.Result) {
 	var warnings []string
 	for _, r := range tests {
 		for _, warning := range r.Warnings {
-			if text := fmt.Sprintf("%s %s: %s", r.Test, directionText(r), warning); !slices.Contains(warnings, text) {
+			text := fmt.Sprintf("%s %s: %s", r.Test, directionText(r), warning)
+			if strings.HasPrefix(warning, string(r.Test)+" ") {
+				text = warning // of one phase of a load, which it names
+			}
+			if !slices.Contains(warnings, text) {
 				warnings = append(warnings, text)
 			}
 		}
