@@ -8,7 +8,7 @@ export CGO_ENABLED := 0
 # What the whole suite relies on. Guests run Debian's kernel for amd64.
 REQUIRE := $(if $(filter amd64,$(shell $(GO) env GOARCH)),all,netns,peers,sshd,browser,network,long)
 
-.PHONY: build program demo check test soak matrix bench race fuzz gen cross setup
+.PHONY: build program demo docs check test soak matrix bench race fuzz gen cross setup
 build: program ## two static binaries in bin/: the program, and the hub with its history and page
 	$(GO) -C hub build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/linerate-hub
 
@@ -17,6 +17,9 @@ program: ## linerate alone, which is all that a host needs
 
 demo: program ## the whole loop in a private world on this machine; needs nothing but the binary
 	./bin/linerate demo
+
+docs: ## the documentation as static pages with search, in bin/site; the generator comes from PyPI
+	dev/docs
 
 check: ## before each commit: formatting, vet, staticcheck, and the tests that need nothing but Go
 	dev/check

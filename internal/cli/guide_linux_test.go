@@ -30,14 +30,18 @@ func commandsOf(page []byte) []string {
 	return commands
 }
 
-// TestGuide types every command of every guide page, page by page, into the near host of a fresh
-// world, so that the pages cannot go stale. Each must succeed. The shell script that a page exports
-// and runs needs ethtool.
+// TestGuide types every command of every guide page and recipe, page by page, into the near host of
+// a fresh world, so that the pages cannot go stale. Each must succeed. The shell script that a page
+// exports and runs needs ethtool.
 func TestGuide(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Peers)
-	pages, err := filepath.Glob("../../docs/guide/*.md")
-	if err != nil || len(pages) < 5 {
-		t.Fatalf("guide pages: %v, %v", pages, err)
+	var pages []string
+	for _, dir := range []string{"guide", "recipes"} {
+		found, err := filepath.Glob("../../docs/" + dir + "/*.md")
+		if err != nil || len(found) < 5 {
+			t.Fatalf("pages of %s: %v, %v", dir, found, err)
+		}
+		pages = append(pages, found...)
 	}
 	all := 0
 	for _, name := range pages {
