@@ -170,9 +170,11 @@ func (p *printer) diskDetail(name string, r storage.Result, alone bool, said map
 		most = max(most, b.Count)
 	}
 	t := newTable(">up to", ">operations", "")
+	const beside = 24 // of the two columns before the bar
+	widest := uint64(min(histogramWidth, p.s.lineWidth()-beside))
 	for _, b := range r.Latency.Histogram {
 		t.row(unit.FormatSeconds(b.UpToSeconds), unit.FormatCount(float64(b.Count)),
-			strings.Repeat("#", int(b.Count*histogramWidth/most)))
+			strings.Repeat("#", int(b.Count*widest/most)))
 	}
 	t.print(p, "  ")
 }

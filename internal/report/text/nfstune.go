@@ -109,12 +109,12 @@ func (p *printer) keep(k mount.Persisted) {
 	}
 }
 
-// indented prints the content of a file.
+// indented prints the content of a file, which the reader copies.
 func (p *printer) indented(content string) {
 	for line := range strings.Lines(content) {
 		if line = strings.TrimRight(line, "\n"); line != "" {
 			line = "    " + clean(line)
 		}
-		p.line("%s", line)
+		p.exact("%s", line)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// maxCurve is how many columns a curve takes; each column of a longer one is the maximum of several
-// values.
-const maxCurve = 60
+// maxCurve is how many columns a curve takes, besideCurve what the terminal needs for its name.
+// Each column of a longer curve is the maximum of several values.
+const maxCurve, besideCurve = 60, 14
 
 // detail prints what only this kind of test has, below the table of all tests. A test that ran
 // alone gets everything.
@@ -31,7 +31,7 @@ func (p *printer) detail(r traffic.Result, alone bool) {
 		describeMTU(add, *r.MTU)
 	}
 	if r.Load != nil {
-		describeLoad(add, *r.Load)
+		describeLoad(add, *r.Load, min(maxCurve, p.s.lineWidth()-besideCurve))
 	}
 	if r.Pacing != nil {
 		describePacing(add, *r.Pacing)
@@ -167,7 +167,7 @@ func describeMTU(add describer, m traffic.PathMTU) {
 	}
 }
 
-func describeLoad(add describer, l traffic.LoadResult) {
+func describeLoad(add describer, l traffic.LoadResult, width int) {
 	add("under load", "%s more than idle at the 90th percentile, %s round trips a minute",
 		unit.FormatSeconds(l.AddedSeconds), unit.FormatCount(math.Round(l.RoundTripsPerMinute)))
 	one := func(name string, d *stats.Latencies, load float64) {
@@ -196,7 +196,7 @@ func describeLoad(add describer, l traffic.LoadResult) {
 		for ; end < len(l.Curve) && l.Curve[end].Phase == l.Curve[start].Phase; end++ {
 			values = append(values, l.Curve[end].RTTSeconds)
 		}
-		add("rtt "+l.Curve[start].Phase, "%s", curve(values, highest))
+		add("rtt "+l.Curve[start].Phase, "%s", curve(values, highest, width))
 		start = end
 	}
 	if len(l.Curve) > 0 {
@@ -204,10 +204,10 @@ func describeLoad(add describer, l traffic.LoadResult) {
 	}
 }
 
-// curve draws values as a line of blocks; a full block stands for highest.
-func curve(values []float64, highest float64) string {
+// curve draws values as a line of at most width blocks; a full block stands for highest.
+func curve(values []float64, highest float64, width int) string {
 	const blocks = "▁▂▃▄▅▆▇█"
-	if step := (len(values) + maxCurve - 1) / maxCurve; step > 1 {
+	if step := (len(values) + width - 1) / width; step > 1 {
 		var thin []float64
 		for i := 0; i < len(values); i += step {
 			most := 0.0

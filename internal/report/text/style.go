@@ -216,8 +216,8 @@ func (t *table) row(cells ...any) {
 // print writes the table behind an indent, columns two blanks apart, without blanks at line ends.
 // It leaves out columns that no row fills, and an empty heading.
 //
-// The last column only wraps when leastWrapped columns are left for it. On a terminal that is too
-// narrow for the table, each row gets several lines (printFolded).
+// The last column only wraps when leastWrapped columns, and its longest word, fit what is left for
+// it. On a terminal that is too narrow for the table, each row gets several lines (printFolded).
 func (t *table) print(p *printer, indent string) {
 	var widths []int
 	for _, row := range t.rows {
@@ -236,13 +236,21 @@ func (t *table) print(p *printer, indent string) {
 		}
 	}
 	last := len(widths) - 1
+	longest := 0 // word of the last column
+	for _, row := range t.rows {
+		if p.s.Width > 0 && len(row) == len(widths) && last >= 0 {
+			for word := range strings.FieldsSeq(row[last].text) {
+				longest = max(longest, utf8.RuneCountInString(word))
+			}
+		}
+	}
 	left := p.s.textWidth() - utf8.RuneCountInString(indent)
 	for i := range max(last, 0) {
 		if widths[i] > 0 {
 			left -= widths[i] + 2
 		}
 	}
-	if last >= 0 && (!t.wrap || left < leastWrapped) && left+p.s.lineWidth()-p.s.textWidth() < widths[last] {
+	if last >= 0 && (!t.wrap || left < max(leastWrapped, longest)) && left+p.s.lineWidth()-p.s.textWidth() < widths[last] {
 		t.printFolded(p, indent, head, widths)
 		return
 	}
@@ -280,11 +288,15 @@ func (t *table) printFolded(p *printer, indent string, head []cell, widths []int
 		}
 		shown++
 	}
-	if len(head) > 0 {
-		p.line("%s%s", indent, t.layOut(head[:min(shown, len(head))], widths))
+	// A row whose shown columns are empty has only what stands below; an empty head has nothing.
+	above := func(row []cell) {
+		if line := t.layOut(row[:min(shown, len(row))], widths); line != "" {
+			p.line("%s%s", indent, line)
+		}
 	}
+	above(head)
 	for _, row := range t.rows {
-		p.line("%s%s", indent, t.layOut(row[:min(shown, len(row))], widths))
+		above(row)
 		hang := widths[0] + 2
 		if hang > maxHang {
 			name := row[0].text
