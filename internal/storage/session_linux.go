@@ -90,8 +90,11 @@ func (s *Session) create(t Target) error {
 	}
 	name := filepath.Join(t.Path, fmt.Sprintf(".linerate-disk-%d-%016x", os.Getpid(), rand.Uint64()))
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, unix.ENOENT) { // the directory is there, as in proc
+		return fmt.Errorf("create a file in %s: %w: this file system takes no new files", t.Path, errors.ErrUnsupported)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("create a file in %s: %w", t.Path, errors.Unwrap(err))
 	}
 	if err := os.Remove(name); err != nil {
 		_ = f.Close()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -63,6 +64,11 @@ const (
 // Ways returns all ways.
 func Ways() []Way { return []Way{Auto, Direct, Dropped, Grouped, Pinned, Larger, Buffered} }
 
+// listed joins names for a sentence.
+func listed[T ~string](all []T) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ", "), "[]")
+}
+
 // past reports whether buffered operations of this way are to go past the page cache.
 func (w Way) past() bool { return w == Dropped || w == Grouped || w == Pinned || w == Larger }
 
@@ -101,7 +107,7 @@ func (s Spec) Normalize() (Spec, error) {
 	switch s.Test {
 	case SequentialRead, SequentialWrite, RandomRead, RandomWrite:
 	default:
-		return bad("no test %q; choose from %v", s.Test, Tests())
+		return bad("no test %q; choose from %s", s.Test, listed(Tests()))
 	}
 	if s.BlockBytes == 0 {
 		s.BlockBytes = sequentialBlock
@@ -142,7 +148,7 @@ func (s Spec) Normalize() (Spec, error) {
 	case s.Sync != NoSync && s.Sync != Fdatasync && s.Sync != Dsync:
 		return bad("no sync %q; choose from %s, %s, %s", s.Sync, NoSync, Fdatasync, Dsync)
 	case !slices.Contains(Ways(), s.Way):
-		return bad("no way %q; choose from %v", s.Way, Ways())
+		return bad("no way %q; choose from %s", s.Way, listed(Ways()))
 	}
 	return s, nil
 }
