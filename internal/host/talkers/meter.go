@@ -92,10 +92,13 @@ type Meter struct {
 	now  func() time.Time
 }
 
-// list is the kernel's list of connections that can carry data.
-func list(visit func(*sockdiag.Socket) bool) error {
-	return sockdiag.Each(sockdiag.Query{Protocol: sockdiag.TCP, TCPInfo: true, Limit: listTime,
-		States: []sockdiag.State{sockdiag.Established, sockdiag.FinWait1, sockdiag.CloseWait}}, visit)
+// listing returns the kernel's list of connections that can carry data, cut off at a limit of time;
+// 0: none.
+func listing(limit time.Duration) func(visit func(*sockdiag.Socket) bool) error {
+	return func(visit func(*sockdiag.Socket) bool) error {
+		return sockdiag.Each(sockdiag.Query{Protocol: sockdiag.TCP, TCPInfo: true, Limit: limit,
+			States: []sockdiag.State{sockdiag.Established, sockdiag.FinWait1, sockdiag.CloseWait}}, visit)
+	}
 }
 
 // Take lists the connections, and returns what has moved since the previous list. The first list
@@ -103,7 +106,7 @@ func list(visit func(*sockdiag.Socket) bool) error {
 // sock_diag.
 func (m *Meter) Take() (Reading, error) {
 	if m.list == nil {
-		m.list, m.find, m.now = list, find, time.Now
+		m.list, m.find, m.now = listing(listTime), find, time.Now
 	}
 	r := Reading{Connections: []Connection{}}
 	after := make(map[uint64]mark, len(m.before))
