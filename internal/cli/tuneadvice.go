@@ -40,8 +40,10 @@ func (a *app) askedByAdvice(ctx context.Context, name string, p *progress.Line) 
 			unread = append(unread, strconv.Itoa(j.Line))
 			continue
 		}
-		asked = append(asked, loop.Asked{Knob: knob.ID(j.Knob), Value: knob.Value(j.Value),
-			Why: fmt.Sprintf("line %d of %s", j.Line, source), Refused: triedNowhere(j)})
+		// TuneD writes >2048 for "at least 2048" (tuned.conf(5)).
+		value, atLeast := strings.CutPrefix(j.Value, ">")
+		asked = append(asked, loop.Asked{Knob: knob.ID(j.Knob), Value: knob.Value(strings.TrimSpace(value)),
+			AtLeast: atLeast, Why: fmt.Sprintf("line %d of %s", j.Line, source), Refused: triedNowhere(j)})
 	}
 	if len(asked) == 0 {
 		return nil, flagError{fmt.Errorf("--advice %s: no line of it is a setting that linerate reads", name),

@@ -68,6 +68,8 @@ func TestWrittenForms(t *testing.T) {
 		{"default behind", "net.inet.tcp.tso=0 (default 1)", []string{"net.inet.tcp.tso = 0: harmful"}},
 		{"TuneD", "[main]\nsummary=x\n[net]\nfeatures=tso off\n[sysctl]\nnet.ipv4.tcp_sack=0",
 			[]string{"ethtool:*/feature.tx-tcp-segmentation = off: harmful", off}},
+		{"TuneD without main", "[net]\nfeatures=tso off\n[sysctl]\nnet.ipv4.tcp_sack=0",
+			[]string{"ethtool:*/feature.tx-tcp-segmentation = off: harmful", off}},
 		{"batch file", "@netsh int tcp set global autotuning=disabled",
 			[]string{"netsh:tcp/autotuninglevel = disabled: harmful"}},
 		{"by position", "netsh int tcp set supplemental internet 300 10 dctcp",

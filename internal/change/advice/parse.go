@@ -17,6 +17,7 @@ func Parse(data []byte) (Advice, error) {
 		script:  strings.HasPrefix(text, "#!"),
 		grouped: groupIntoFile.MatchString(text),
 		used:    usedVariables(text),
+		tuned:   sysctlSection.MatchString(text),
 	}
 	lines, physical := logicalLines(text)
 	r.advice.Lines = physical

@@ -8,15 +8,18 @@ import (
 // sectionLine is the head of a section of an ini file.
 var sectionLine = regexp.MustCompile(`^\[([A-Za-z_][\w.:-]*)\]$`)
 
-// sectionHead remembers the section that lines belong to. Only TuneD has [main] and [sysctl]; what
-// follows is then of that program.
+// sysctlSection is a section that only TuneD has, wherever it stands in the file.
+var sysctlSection = regexp.MustCompile(`(?m)^\s*\[sysctl\]\s*$`)
+
+// sectionHead remembers the section that lines belong to. Other programs have a [main] too, so only
+// what follows one is taken for TuneD's.
 func (r *reader) sectionHead(text string) bool {
 	m := sectionLine.FindStringSubmatch(text)
 	if m == nil {
 		return false
 	}
 	r.section, _, _ = strings.Cut(m[1], ".")
-	r.tuned = r.tuned || r.section == "sysctl" || r.section == "main"
+	r.tuned = r.tuned || r.section == "main"
 	r.pending = ""
 	return true
 }

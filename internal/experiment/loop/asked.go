@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/linerate/linerate/internal/change/knob"
@@ -13,6 +14,7 @@ import (
 type Asked struct {
 	Knob    knob.ID    // the name of its interface stands for the NIC that carries the path
 	Value   knob.Value // as written
+	AtLeast bool       // the value is a least one: a host with a larger number has it
 	Why     string     // where it comes from: "line 3 of net.conf"
 	Refused string     // why it is tried on no host; empty: it is
 }
@@ -51,14 +53,21 @@ func askedFor(ctx context.Context, v *Verdict, asked []Asked, hosts map[tune.Sid
 				add(on, a, a.Value, "") // the plan reads it again, and shows the reason
 			case invalid != nil:
 				add(on, a, a.Value, invalid.Error())
-			case d.Equal(present, value):
-				add(on, a, value, "this host has that value already")
+			case d.Equal(present, value), a.AtLeast && larger(present, value):
+				add(on, a, value, "this host has it already")
 			default:
 				add(on, a, value, "")
 			}
 		}
 	}
 	return all, reasons
+}
+
+// larger reports whether two values are numbers of which the first is the larger.
+func larger(a, b knob.Value) bool {
+	x, err := strconv.ParseInt(string(a), 10, 64)
+	y, invalid := strconv.ParseInt(string(b), 10, 64)
+	return err == nil && invalid == nil && x > y
 }
 
 // onPath returns a knob with the NIC that carries the path in the place of its own interface; the

@@ -17,10 +17,11 @@ func TestAsked(t *testing.T) {
 	v := path(3e8)
 	near := &fakeHost{values: map[knob.ID]knob.Value{
 		"sysctl:net.ipv4.tcp_rmem": "4096 131072 6291456", "sysctl:net.ipv4.tcp_sack": "1",
-		"ethtool:eth0/coalesce.rx-usecs": "50", "ethtool:eth0/ring.rx": "256"}}
+		"ethtool:eth0/coalesce.rx-usecs": "50", "ethtool:eth0/ring.rx": "256",
+		"sysctl:net.core.netdev_budget": "600"}}
 	far := &fakeHost{values: map[knob.ID]knob.Value{
 		"sysctl:net.ipv4.tcp_rmem": "4096 87380 16777216", "sysctl:net.ipv4.tcp_sack": "1",
-		"ethtool:eth1/coalesce.rx-usecs": "0"}}
+		"ethtool:eth1/coalesce.rx-usecs": "0", "sysctl:net.core.netdev_budget": "100"}}
 	hosts := map[tune.Side]reader{tune.Near: near, tune.Far: far}
 	asked := []Asked{
 		{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "4096 87380 4194304", Why: "line 1"},
@@ -30,6 +31,7 @@ func TestAsked(t *testing.T) {
 		{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "4096 87380 16777216", Why: "line 5"},
 		{Knob: "ethtool:*/ring.rx", Value: "4096", Why: "line 6"},
 		{Knob: "sysctl:net.ipv4.tcp_sack", Value: "maybe", Why: "line 7"},
+		{Knob: "sysctl:net.core.netdev_budget", Value: "300", Why: "line 8", AtLeast: true},
 	}
 	all, reasons := askedFor(t.Context(), v, asked, hosts)
 	o := TuneOptions{Allow: knob.DisturbsNewSockets}
@@ -43,17 +45,19 @@ func TestAsked(t *testing.T) {
 	want := []string{
 		"near sysctl:net.ipv4.tcp_rmem 4096 131072 6291456→[4096 87380 16777216] (line 5) ",
 		"far sysctl:net.ipv4.tcp_rmem 4096 87380 16777216→[4096 87380 16777216] (line 5) " +
-			"this host has that value already",
+			"this host has it already",
 		"near sysctl:net.ipv4.tcp_tw_recycle →[1] (line 2) removed: it broke NAT",
 		"near sysctl:vm.nosuch →[1] (line 3) not in the catalogue",
 		"near ethtool:eth0/coalesce.rx-usecs 50→[0] (line 4) ",
-		"far ethtool:eth1/coalesce.rx-usecs 0→[0] (line 4) this host has that value already",
+		"far ethtool:eth1/coalesce.rx-usecs 0→[0] (line 4) this host has it already",
 		"near ethtool:eth0/ring.rx 256→[4096] (line 6) " +
 			"disturbs running traffic (class d2, allowed is d1; --allow d2 widens)",
 		"far ethtool:eth1/ring.rx →[4096] (line 6) " +
 			"disturbs running traffic (class d2, allowed is d1; --allow d2 widens)",
 		`near sysctl:net.ipv4.tcp_sack 1→[maybe] (line 7) value "maybe": want 0 or 1`,
 		`far sysctl:net.ipv4.tcp_sack 1→[maybe] (line 7) value "maybe": want 0 or 1`,
+		"near sysctl:net.core.netdev_budget 600→[300] (line 8) this host has it already",
+		"far sysctl:net.core.netdev_budget 100→[300] (line 8) ",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)

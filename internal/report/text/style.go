@@ -254,8 +254,8 @@ func (t *table) print(p *printer, indent string) {
 		t.printFolded(p, indent, head, widths)
 		return
 	}
-	if len(head) > 0 {
-		p.line("%s%s", indent, t.layOut(head, widths))
+	if line := t.layOut(head, widths); line != "" { // a table without rows has no head
+		p.line("%s%s", indent, line)
 	}
 	for _, row := range t.rows {
 		if !t.wrap || len(row) != len(widths) || row[last].text == "" || left < leastWrapped {

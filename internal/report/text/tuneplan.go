@@ -39,8 +39,10 @@ func TunePlan(w io.Writer, d *report.TuneDocument, plan *report.TunePlan, s Styl
 		}
 	}
 	t.print(p, "  ")
+	said := map[knob.ID]bool{} // a knob may be a candidate at both ends
 	for _, c := range plan.Candidates {
-		if c.Refused == "" && c.Risk != "" {
+		if c.Refused == "" && c.Risk != "" && !said[c.Knob] {
+			said[c.Knob] = true
 			p.wrapped("  ", string(c.Knob)+" risks: "+c.Risk)
 		}
 	}
