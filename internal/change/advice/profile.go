@@ -8,7 +8,7 @@ import (
 // sectionLine is the head of a section of an ini file.
 var sectionLine = regexp.MustCompile(`^\[([A-Za-z_][\w.:-]*)\]$`)
 
-// sysctlSection is a section that only TuneD has, wherever it stands in the file.
+// sysctlSection is a section that only TuneD has, at any place of the file.
 var sysctlSection = regexp.MustCompile(`(?m)^\s*\[sysctl\]\s*$`)
 
 // sectionHead remembers the section that lines belong to. Other programs have a [main] too, so only
