@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/nicstat"
@@ -112,7 +113,7 @@ func (c card) tallies(classes ...nicstat.Class) []tally {
 	for _, t := range places {
 		all = append(all, t)
 	}
-	slices.SortFunc(all,
+	sorting.Func(all,
 		func(a, b tally) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.counter, b.counter)) })
 	return all
 }
