@@ -391,6 +391,35 @@ func hasPackageComment(src []byte) bool {
 	return false
 }
 
+// sorters are compiled again for each type of element, which made a megabyte of the program;
+// base/sorting has the same functions once.
+var sorters = []string{"slices.SortFunc(", "slices.SortStableFunc(", "slices.SortedFunc(", "slices.SortedStableFunc("}
+
+// TestOneSorter keeps the program to one copy of the sorting of records.
+func TestOneSorter(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			filepath.Dir(path) == filepath.FromSlash("base/sorting") {
+			return err
+		}
+		files++
+		b, err := os.ReadFile(path)
+		for _, sorter := range sorters {
+			if bytes.Contains(b, []byte(sorter)) {
+				t.Errorf("%s calls %s…): package base/sorting has the same function, once for the program", path, sorter)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if files < 500 {
+		t.Errorf("%d files were read, want the whole of internal", files)
+	}
+}
+
 // TestFileSizes keeps every file readable in one sitting.
 func TestFileSizes(t *testing.T) {
 	const limit = 600

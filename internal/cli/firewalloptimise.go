@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/firewall/cost"
 	"github.com/linerate/linerate/internal/firewall/equal"
 	"github.com/linerate/linerate/internal/firewall/rewrite"
@@ -102,7 +102,7 @@ func (a *app) optimised(ctx context.Context, from string, all []*ruleset.Ruleset
 	}
 	doc := report.NewFirewall(a.envelope(""), from, costs, prices)
 	parts := byProgram(all)
-	slices.SortStableFunc(parts, func(x, y *ruleset.Ruleset) int { return cmp.Compare(countRules(y), countRules(x)) })
+	sorting.StableFunc(parts, func(x, y *ruleset.Ruleset) int { return cmp.Compare(countRules(y), countRules(x)) })
 	var offers []offer
 	for _, r := range parts {
 		o := offer{before: r, result: rewrite.Optimise(r, equal.Usual())}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
@@ -56,7 +57,7 @@ func dim(c *evidence.Case, loaded []*evidence.Flow, found []evidence.Finding) []
 			all = append(all, g.Blind)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Blind) int { return cmp.Compare(b.Lowers, a.Lowers) })
+	sorting.StableFunc(all, func(a, b Blind) int { return cmp.Compare(b.Lowers, a.Lowers) })
 	return all
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/diagnose/cards"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/diagnose/flows"
@@ -15,7 +16,7 @@ import (
 // Rules returns all rules in the order of certainty. The slice belongs to the caller.
 func Rules() []evidence.Rule {
 	all := slices.Concat(flows.Rules(), cards.Rules(), processors.Rules(), tables.Rules())
-	slices.SortStableFunc(all, func(a, b evidence.Rule) int {
+	sorting.StableFunc(all, func(a, b evidence.Rule) int {
 		return cmp.Compare(evidence.Order(a.Code), evidence.Order(b.Code))
 	})
 	return all
@@ -157,7 +158,7 @@ func arrange(all []evidence.Finding) []evidence.Finding {
 		}
 		return float64(severe(f))
 	}
-	slices.SortStableFunc(all, func(a, b evidence.Finding) int { return cmp.Compare(rank(a), rank(b)) })
+	sorting.StableFunc(all, func(a, b evidence.Finding) int { return cmp.Compare(rank(a), rank(b)) })
 	for i := range all {
 		f := &all[i]
 		if math.IsNaN(f.Confidence) {

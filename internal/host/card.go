@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host/bus"
 	"github.com/linerate/linerate/internal/host/nicstat"
 	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
@@ -125,7 +125,7 @@ func spread(r ethtool.RSS) *RSS {
 	for queue, n := range entries {
 		s.Shares = append(s.Shares, RSSShare{Queue: queue, Entries: n})
 	}
-	slices.SortFunc(s.Shares, func(a, b RSSShare) int { return cmp.Compare(a.Queue, b.Queue) })
+	sorting.Func(s.Shares, func(a, b RSSShare) int { return cmp.Compare(a.Queue, b.Queue) })
 	return s
 }
 
@@ -194,7 +194,7 @@ func readSymptoms(dev *Interface, statistics map[string]uint64) []Symptom {
 				Source: e.Source})
 		}
 	}
-	slices.SortFunc(found, func(a, b Symptom) int {
+	sorting.Func(found, func(a, b Symptom) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Counter, b.Counter))
 	})
 	return found

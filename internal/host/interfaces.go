@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host/bus"
 	"github.com/linerate/linerate/internal/kernel/nl"
 	"github.com/linerate/linerate/internal/kernel/procfs"
@@ -105,7 +105,7 @@ func readInterfaces(ctx context.Context, src *source, t *facts, m bus.Machine, s
 	if len(t.addresses) == 0 {
 		addFrom6(src, interfaces, said)
 	}
-	slices.SortStableFunc(interfaces, func(a, b Interface) int { return cmp.Compare(a.Index, b.Index) })
+	sorting.StableFunc(interfaces, func(a, b Interface) int { return cmp.Compare(a.Index, b.Index) })
 	readLayers(src, interfaces, links, own)
 	return interfaces, nil
 }
@@ -318,7 +318,7 @@ func readQueues(src *source, dir string) []Queue {
 		n, _ := strconv.Atoi(name[3:]) // The kernel numbers its queues.
 		return n
 	}
-	slices.SortStableFunc(queues, func(a, b Queue) int {
+	sorting.StableFunc(queues, func(a, b Queue) int {
 		return cmp.Or(strings.Compare(a.Name[:3], b.Name[:3]), cmp.Compare(number(a.Name), number(b.Name)))
 	})
 	return queues

@@ -3,8 +3,9 @@ package host
 import (
 	"errors"
 	"io/fs"
-	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // readSettings reads every known setting that exists here. The kernel separates the fields of one
@@ -34,6 +35,6 @@ func readSettings(src *source, said *notes) []Setting {
 	if len(missing) > 0 && src.Live() {
 		said.say("settings missing in this kernel or network namespace: " + strings.Join(missing, ", "))
 	}
-	slices.SortFunc(settings, func(a, b Setting) int { return strings.Compare(a.Knob, b.Knob) })
+	sorting.Func(settings, func(a, b Setting) int { return strings.Compare(a.Knob, b.Knob) })
 	return settings
 }

@@ -5,10 +5,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/kernel/nl"
 	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
 )
@@ -52,7 +52,7 @@ func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	slices.SortFunc(cards, func(a, b card) int { return cmp.Compare(a.bus, b.bus) })
+	sorting.Func(cards, func(a, b card) int { return cmp.Compare(a.bus, b.bus) })
 	for i := range cards {
 		if cards[i].name, err = renewCard(cards[i].bus); err != nil {
 			return names, err

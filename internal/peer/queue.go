@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -190,7 +191,7 @@ func (q *queue) fits(t *ticket) bool {
 // order returns the waiting tests in the order of their turns.
 func (q *queue) order() []*ticket {
 	order := slices.Clone(q.waiting)
-	slices.SortStableFunc(order, func(a, b *ticket) int { return a.tag - b.tag })
+	sorting.StableFunc(order, func(a, b *ticket) int { return a.tag - b.tag })
 	return order
 }
 

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Frame is one function of a stack.
@@ -235,10 +237,12 @@ func (b *Builder) Finish(w Window) *Profile {
 	e := estimator{w: w, busy: busy}
 	p.Stages, p.Work, p.Contexts = e.rows(groups["stage"]), e.rows(groups["work"]), e.rows(groups["context"])
 	number := make(map[int]int)
-	for _, f := range slices.SortedFunc(maps.Keys(inclusive), func(x, y int) int {
+	heaviest := slices.Collect(maps.Keys(inclusive))
+	sorting.Func(heaviest, func(x, y int) int {
 		return cmp.Or(cmp.Compare(functions[y].sum(), functions[x].sum()), cmp.Compare(inclusive[y], inclusive[x]),
 			cmp.Compare(b.frames[x].Name, b.frames[y].Name), cmp.Compare(x, y))
-	}) {
+	})
+	for _, f := range heaviest {
 		frame := b.frames[f]
 		t := functions[f]
 		if t == nil {
@@ -255,7 +259,7 @@ func (b *Builder) Finish(w Window) *Profile {
 		}
 		p.Stacks = append(p.Stacks, s.Stack)
 	}
-	slices.SortStableFunc(p.Stacks, func(x, y Stack) int {
+	sorting.StableFunc(p.Stacks, func(x, y Stack) int {
 		return cmp.Or(cmp.Compare(y.Samples, x.Samples), slices.Compare(x.Functions, y.Functions))
 	})
 	for name, t := range own {
@@ -264,7 +268,7 @@ func (b *Builder) Finish(w Window) *Profile {
 				OwnS: float64(t[0]) * w.SampleSeconds, BorrowS: float64(t[1]) * w.SampleSeconds})
 		}
 	}
-	slices.SortFunc(p.Processes, func(x, y Process) int {
+	sorting.Func(p.Processes, func(x, y Process) int {
 		return cmp.Or(cmp.Compare(y.Own+y.Borrowed, x.Own+x.Borrowed), cmp.Compare(x.Name, y.Name))
 	})
 	return p

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Comparison is what differs between two profiles, A before and B after.
@@ -186,7 +188,7 @@ func (c *Comparison) changes(a, b *Profile, before, after []Row, least float64) 
 		all = append(all, c.value(a, before, r.Name).change(c.value(b, after, r.Name)))
 	}
 	mark(all)
-	slices.SortStableFunc(all, func(x, y Change) int {
+	sorting.StableFunc(all, func(x, y Change) int {
 		return cmp.Or(cmp.Compare(math.Abs(y.Difference), math.Abs(x.Difference)), cmp.Compare(x.Name, y.Name))
 	})
 	return all
@@ -208,7 +210,7 @@ func mark(rows []Change) {
 			probability[i] = math.Erfc(math.Abs(r.Difference) / half * 1.959963984540054 / math.Sqrt2)
 		}
 	}
-	slices.SortFunc(order, func(x, y int) int { return cmp.Compare(probability[x], probability[y]) })
+	sorting.Func(order, func(x, y int) int { return cmp.Compare(probability[x], probability[y]) })
 	last := -1
 	for rank, i := range order {
 		if probability[i] <= falseShare*float64(rank+1)/float64(len(rows)) {

@@ -3,7 +3,8 @@ package profile
 import (
 	"cmp"
 	"math"
-	"slices"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // tally counts samples by slice of time.
@@ -40,7 +41,7 @@ func (e estimator) rows(of map[string]*tally) []Row {
 	for name, t := range of {
 		all = append(all, e.row(name, t))
 	}
-	slices.SortFunc(all, func(x, y Row) int {
+	sorting.Func(all, func(x, y Row) int {
 		return cmp.Or(cmp.Compare(y.Samples, x.Samples), cmp.Compare(x.Name, y.Name))
 	})
 	return all

@@ -3,6 +3,8 @@ package profile
 import (
 	"cmp"
 	"slices"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // spins are the functions in which a CPU waits for a lock without doing anything else. Functions
@@ -29,7 +31,7 @@ func (p *Profile) PacketWork() []Row {
 			all = append(all, r)
 		}
 	}
-	slices.SortFunc(all, func(x, y Row) int {
+	sorting.Func(all, func(x, y Row) int {
 		return cmp.Or(cmp.Compare(y.Samples, x.Samples), cmp.Compare(x.Name, y.Name))
 	})
 	return all

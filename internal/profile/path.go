@@ -3,6 +3,8 @@ package profile
 import (
 	"cmp"
 	"slices"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Step is one call of the hottest path.
@@ -90,7 +92,7 @@ func (p *Profile) Tree(least uint64) (*Node, uint64) {
 			}
 			return false
 		})
-		slices.SortStableFunc(n.Calls, func(x, y *Node) int {
+		sorting.StableFunc(n.Calls, func(x, y *Node) int {
 			return cmp.Or(cmp.Compare(y.Samples, x.Samples), cmp.Compare(x.Name, y.Name))
 		})
 		for _, c := range n.Calls {

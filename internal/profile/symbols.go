@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // ErrHidden reports a list of symbols whose addresses are all zero: the kernel hides them from this
@@ -76,7 +78,7 @@ func ReadSymbols(r io.Reader) (*Symbols, error) {
 	}
 	// Of several names of one address the global one is the function's own; the shortest has no
 	// suffix of the compiler.
-	slices.SortStableFunc(s.all, func(a, b symbol) int {
+	sorting.StableFunc(s.all, func(a, b symbol) int {
 		if c := cmp.Compare(a.address, b.address); c != 0 || a.local == b.local {
 			return cmp.Or(c, cmp.Compare(len(a.name), len(b.name)))
 		}

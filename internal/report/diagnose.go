@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/diagnose/processors"
@@ -67,7 +68,8 @@ func NewDiagnose(e Envelope, target string, c evidence.Case, findings []evidence
 		d.Tests = append(d.Tests, DiagnoseTest{Result: r})
 	}
 	// In the order of the runs.
-	probes := slices.SortedFunc(maps.Keys(c.Probes), func(a, b evidence.Probe) int {
+	probes := slices.Collect(maps.Keys(c.Probes))
+	sorting.Func(probes, func(a, b evidence.Probe) int {
 		return c.Probes[a].StartTime.Compare(c.Probes[b].StartTime)
 	})
 	for _, p := range probes {

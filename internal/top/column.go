@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Column is a column of the table of interfaces.
@@ -144,7 +146,7 @@ func arrange(all []Interface, filter, by string, reversed, busyOnly bool) []Inte
 	}
 	columns := Columns()
 	at := slices.IndexFunc(columns, func(c Column) bool { return c.Name == by })
-	slices.SortStableFunc(kept, func(a, b Interface) int {
+	sorting.StableFunc(kept, func(a, b Interface) int {
 		order := natural(a.Name, b.Name)
 		if at >= 0 && columns[at].value != nil {
 			order = cmp.Or(cmp.Compare(columns[at].value(&b), columns[at].value(&a)), order)

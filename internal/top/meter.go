@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
@@ -82,7 +83,7 @@ func (p places) list() []Drop {
 	for _, d := range p {
 		list = append(list, *d)
 	}
-	slices.SortFunc(list, func(a, b Drop) int {
+	sorting.Func(list, func(a, b Drop) int {
 		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(b.Total, a.Total), cmp.Compare(a.Direction, b.Direction),
 			cmp.Compare(a.Place, b.Place))
 	})
@@ -337,7 +338,7 @@ func (m *Meter) reading(r *sample.Reading, seconds float64) Reading {
 		out.Events = append(out.Events, Event{Time: h.Time.UTC(), Change: string(h.Change),
 			Interface: h.Interface, Text: h.Text})
 	}
-	slices.SortFunc(out.Interfaces, func(a, b Interface) int { return natural(a.Name, b.Name) })
+	sorting.Func(out.Interfaces, func(a, b Interface) int { return natural(a.Name, b.Name) })
 	for number, c := range m.cpus {
 		one, times := *c, m.modes[number]
 		// The kernel counts CPU time in ticks; a share is relative to what it counted, not to the
@@ -353,7 +354,7 @@ func (m *Meter) reading(r *sample.Reading, seconds float64) Reading {
 		}
 		out.CPUs = append(out.CPUs, one)
 	}
-	slices.SortFunc(out.CPUs, func(a, b CPU) int { return cmp.Compare(a.CPU, b.CPU) })
+	sorting.Func(out.CPUs, func(a, b CPU) int { return cmp.Compare(a.CPU, b.CPU) })
 	return out
 }
 
@@ -374,7 +375,7 @@ func (c *card) copied() Interface {
 		one.Queues = append(one.Queues, Queue{Queue: q.Queue, Packets: copied(q.Packets),
 			Bits: copied(q.Bits), Drops: copied(q.Drops), Interrupts: copied(q.Interrupts)})
 	}
-	slices.SortFunc(one.Queues, func(a, b Queue) int { return natural(a.Queue, b.Queue) })
+	sorting.Func(one.Queues, func(a, b Queue) int { return natural(a.Queue, b.Queue) })
 	return one
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
@@ -491,7 +492,7 @@ func (s *State) cpuTable(width, n int) []Line {
 		return nil
 	}
 	cpus := slices.Clone(s.shown.CPUs)
-	slices.SortStableFunc(cpus, func(a, b CPU) int {
+	sorting.StableFunc(cpus, func(a, b CPU) int {
 		switch d := (b.Softirq + b.IRQ) - (a.Softirq + a.IRQ); {
 		case d > 0:
 			return 1

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
@@ -245,7 +246,7 @@ func (s *State) processors(width int) []Line {
 			all = append(all, named{i.Name + " " + q.Queue, q})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b named) int {
+	sorting.StableFunc(all, func(a, b named) int {
 		return cmp.Or(cmp.Compare(valueOr(b.Interrupts, 0), valueOr(a.Interrupts, 0)),
 			cmp.Compare(valueOr(b.Packets, 0), valueOr(a.Packets, 0)))
 	})

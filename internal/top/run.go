@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/host"
@@ -131,13 +132,13 @@ func served(name string, before, after *glance, seconds float64) []Served {
 					s.Rate, s.CPUs = s.Rate+rate, append(s.CPUs, OnCPU{c.CPU, rate})
 				}
 			}
-			slices.SortStableFunc(s.CPUs, func(a, b OnCPU) int { return cmp.Compare(b.Rate, a.Rate) })
+			sorting.StableFunc(s.CPUs, func(a, b OnCPU) int { return cmp.Compare(b.Rate, a.Rate) })
 			if s.Rate > 0 {
 				all = append(all, s)
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Served) int { return cmp.Compare(b.Rate, a.Rate) })
+	sorting.StableFunc(all, func(a, b Served) int { return cmp.Compare(b.Rate, a.Rate) })
 	return all
 }
 
@@ -156,7 +157,7 @@ func moved(name string, before, after *glance) Moved {
 			m.Counters = append(m.Counters, Counter{Name: family + " " + counter, Rate: float64(n) / d.Seconds})
 		}
 	}
-	slices.SortFunc(m.Counters,
+	sorting.Func(m.Counters,
 		func(a, b Counter) int { return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Name, b.Name)) })
 	return m
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
@@ -374,7 +375,7 @@ func (s *State) newest() []news {
 		}
 		all = append(all, news{e.Time, text, look})
 	}
-	slices.SortStableFunc(all, func(a, b news) int { return b.time.Compare(a.time) })
+	sorting.StableFunc(all, func(a, b news) int { return b.time.Compare(a.time) })
 	return all
 }
 

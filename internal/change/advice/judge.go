@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -44,7 +45,7 @@ func (t Target) Judge(a Advice) []Judgement {
 		all = append(all, Judgement{Setting: s, For: usual, Verdict: Unknown,
 			Why: "Looks like a setting, in no form that is known here."})
 	}
-	slices.SortStableFunc(all, func(x, y Judgement) int { return x.Line - y.Line })
+	sorting.StableFunc(all, func(x, y Judgement) int { return x.Line - y.Line })
 	tellRepeated(all)
 	return all
 }

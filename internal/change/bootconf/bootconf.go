@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -119,7 +120,7 @@ func named(root fs.FS, dirs []string, ending string) []string {
 		}
 	}
 	out := slices.Collect(maps.Values(byName))
-	slices.SortFunc(out, func(a, b string) int { return cmp.Compare(path.Base(a), path.Base(b)) })
+	sorting.Func(out, func(a, b string) int { return cmp.Compare(path.Base(a), path.Base(b)) })
 	return out
 }
 

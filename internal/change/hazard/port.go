@@ -3,9 +3,9 @@ package hazard
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host/moderation"
 )
 
@@ -51,7 +51,7 @@ func in(dir string) []Port {
 		}
 		all = append(all, p)
 	}
-	slices.SortStableFunc(all, func(a, b Port) int { return strings.Compare(a.Slot, b.Slot) })
+	sorting.StableFunc(all, func(a, b Port) int { return strings.Compare(a.Slot, b.Slot) })
 	return all
 }
 

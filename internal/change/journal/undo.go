@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -161,7 +162,7 @@ func (j *Journal) lookUp(ids []string) ([]*entry, error) {
 // changes.
 func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*entry) string) ([]Outcome, error) {
 	position := func(e *entry) int { return slices.Index(j.history.entries, e) }
-	slices.SortFunc(entries, func(a, b *entry) int { return position(b) - position(a) })
+	sorting.Func(entries, func(a, b *entry) int { return position(b) - position(a) })
 	var outcomes []Outcome
 	var errs []error
 	for _, e := range entries {

@@ -2,8 +2,9 @@ package knob
 
 import (
 	"cmp"
-	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Nearest returns the knobs whose names are most similar to a text: at most n, best first; none
@@ -32,7 +33,7 @@ func (c *Catalog) Nearest(text string, n int) []ID {
 			near = append(near, candidate{d.Pattern, best})
 		}
 	}
-	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
+	sorting.StableFunc(near, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
 	var out []ID
 	for _, k := range near[:min(n, len(near))] {
 		out = append(out, k.id)

@@ -3,9 +3,10 @@ package knob
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Squeeze trims a value and turns every run of blanks, tabs and line ends into one blank: the
@@ -76,7 +77,7 @@ func (d Definition) normalizeRanges(s Value, ranged bool, refuse error) (Value, 
 		}
 		spans = append(spans, span{from, to})
 	}
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	sorting.Func(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	var merged []span
 	for _, x := range spans {
 		// Compared by subtraction: the end of the largest number has no successor.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
@@ -48,7 +49,7 @@ func (o overlay) ReadDir(name string) ([]fs.DirEntry, error) {
 		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == path.Base(file) })
 		entries = append(entries, fs.FileInfoToDirEntry(&planned{File: f}))
 	}
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	sorting.Func(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	return entries, err
 }
 

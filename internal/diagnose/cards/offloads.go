@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
@@ -58,7 +59,7 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 			continue
 		}
 		// What this end lacks comes first; it is the first remedy to try.
-		slices.SortStableFunc(missing, func(a, b missingOffload) int {
+		sorting.StableFunc(missing, func(a, b missingOffload) int {
 			return cmp.Compare(bit(a.at.Name != e.Name), bit(b.at.Name != e.Name))
 		})
 		if x := unbundledAt(f, e, missing); x != nil {

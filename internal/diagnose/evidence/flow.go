@@ -3,9 +3,9 @@ package evidence
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
@@ -70,7 +70,7 @@ func FlowsOf(c *Case) []*Flow {
 			flows = append(flows, newFlow(c, r, r.Direction, r.ThroughputBitsPerSec))
 		}
 	}
-	slices.SortStableFunc(flows, func(a, b *Flow) int { return cmp.Compare(a.RateBitsPerSec, b.RateBitsPerSec) })
+	sorting.StableFunc(flows, func(a, b *Flow) int { return cmp.Compare(a.RateBitsPerSec, b.RateBitsPerSec) })
 	return flows
 }
 
@@ -299,7 +299,7 @@ func (f *Flow) SegmentDrops() []PlacedDrop {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b PlacedDrop) int { return cmp.Compare(b.Total, a.Total) })
+	sorting.StableFunc(all, func(a, b PlacedDrop) int { return cmp.Compare(b.Total, a.Total) })
 	return all
 }
 

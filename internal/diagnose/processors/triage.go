@@ -3,8 +3,8 @@ package processors
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
@@ -90,7 +90,7 @@ func Examine(s *evidence.Span) *Triage {
 		}
 		t.CPUs = append(t.CPUs, line)
 	}
-	slices.SortStableFunc(t.CPUs, func(a, b CPU) int { return cmp.Compare(a.Idle+a.Nice, b.Idle+b.Nice) })
+	sorting.StableFunc(t.CPUs, func(a, b CPU) int { return cmp.Compare(a.Idle+a.Nice, b.Idle+b.Nice) })
 	t.interrupts(s)
 	if len(t.CPUs) == 0 {
 		t.Verdict = "The kernel reported no CPU times, so no triage is possible."
@@ -143,7 +143,7 @@ func (t *Triage) interrupts(s *evidence.Span) {
 		}
 		t.Interrupts = append(t.Interrupts, line)
 	}
-	slices.SortStableFunc(t.Interrupts, func(a, b Interrupt) int { return cmp.Compare(b.PerSec, a.PerSec) })
+	sorting.StableFunc(t.Interrupts, func(a, b Interrupt) int { return cmp.Compare(b.PerSec, a.PerSec) })
 }
 
 // frames returns how many frames an interface moved in both directions.
@@ -286,7 +286,7 @@ func (t *Triage) waysOut(s *evidence.Span) {
 		return
 	}
 	t.WaysOut = append(t.WaysOut, coalescing(card, c, i), t.steering(card, c), segmentSize(s, card, c))
-	slices.SortStableFunc(t.WaysOut, func(a, b WayOut) int {
+	sorting.StableFunc(t.WaysOut, func(a, b WayOut) int {
 		if a.Helps == b.Helps {
 			return 0
 		}

@@ -10,9 +10,9 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/datagram"
@@ -276,7 +276,7 @@ func (t *session) takeTurn(ctx context.Context) (pass func(), err error) {
 func (t *session) makeWorkers() error {
 	// The client defines directions by the order in which it connects, which is that of accept.
 	// Cookies may be read in another order.
-	slices.SortFunc(t.arrived, func(a, b arrival) int { return cmp.Compare(a.number, b.number) })
+	sorting.Func(t.arrived, func(a, b arrival) int { return cmp.Compare(a.number, b.number) })
 	quota := t.p.quota()
 	for i := range t.p.all() {
 		var err error

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -148,7 +149,7 @@ func interval(rounds []round) traffic.Confidence {
 // middle returns the round with the median figure, the lower of the two middle ones of an even
 // number: a real measured round.
 func middle(rounds []round) *traffic.Result {
-	sorted := slices.SortedStableFunc(slices.Values(rounds),
-		func(a, b round) int { return cmp.Compare(a.figure, b.figure) })
+	sorted := slices.Clone(rounds)
+	sorting.StableFunc(sorted, func(a, b round) int { return cmp.Compare(a.figure, b.figure) })
 	return sorted[(len(sorted)-1)/2].result
 }

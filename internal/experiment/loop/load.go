@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/drops"
@@ -205,7 +206,7 @@ func addEnd(e *traffic.End, o traffic.End) {
 			e.Drops = append(e.Drops, d)
 		}
 	}
-	slices.SortFunc(e.Drops, func(a, b drops.Drop) int {
+	sorting.Func(e.Drops, func(a, b drops.Drop) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Place, b.Place))
 	})
 	for _, c := range o.CPUs {

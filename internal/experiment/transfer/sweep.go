@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/host/calc"
 	"github.com/linerate/linerate/internal/host/drops"
@@ -98,7 +99,7 @@ func points(samples []mount.Sample, card Card) []Point {
 		x.Drops = drops.Along(x.Drops)
 		out = append(out, x.Point)
 	}
-	slices.SortStableFunc(out, func(a, b Point) int {
+	sorting.StableFunc(out, func(a, b Point) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.ReadSize, b.ReadSize),
 			cmp.Compare(a.WriteSize, b.WriteSize), cmp.Compare(a.Connections, b.Connections),
 			cmp.Compare(a.ReadAhead, b.ReadAhead))

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/knob"
@@ -83,7 +84,7 @@ func (s *session) tryLevel(ctx context.Context, c Candidate, from knob.Value, l 
 func (s *session) bestHalf(remaining []*contender) []*contender {
 	best := slices.MaxFunc(remaining, byMean)
 	ranked := slices.Clone(remaining)
-	slices.SortStableFunc(ranked, func(x, y *contender) int {
+	sorting.StableFunc(ranked, func(x, y *contender) int {
 		nearX, nearY := s.asGood(x, best), s.asGood(y, best)
 		switch {
 		case x == best:

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
@@ -140,7 +141,7 @@ func (c *capturing) anonymous(key []ruleset.Term, s *ruleset.Set) {
 		}
 		return b.String()
 	}
-	slices.SortStableFunc(s.Elements, func(a, b ruleset.Element) int { return strings.Compare(name(a), name(b)) })
+	sorting.StableFunc(s.Elements, func(a, b ruleset.Element) int { return strings.Compare(name(a), name(b)) })
 	for _, e := range s.Elements {
 		c.tag(e.Counter)
 	}
@@ -184,7 +185,7 @@ func (c *capturing) set(t *ruleset.Table, s *ruleset.Set) (Set, error) {
 		return out, fmt.Errorf("%s %s: %d of %d elements can be printed", out.Kind, s.Name, len(out.Elements),
 			len(s.Elements))
 	}
-	slices.SortFunc(out.Elements, func(a, b Line) int { return strings.Compare(a.Text, b.Text) })
+	sorting.Func(out.Elements, func(a, b Line) int { return strings.Compare(a.Text, b.Text) })
 	return out, nil
 }
 

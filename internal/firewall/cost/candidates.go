@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
@@ -76,7 +77,7 @@ func nested(boxes []box, field, most int, visit func(i, j int) bool) (n int) {
 		}
 	}
 	hull := func(i int) ruleset.Range { return boxes[i].hull[field] }
-	slices.SortFunc(within, func(a, b int) int {
+	sorting.Func(within, func(a, b int) int {
 		return cmp.Or(hull(a).First.Compare(hull(b).First), hull(b).Last.Compare(hull(a).Last), cmp.Compare(a, b))
 	})
 	var open []int // intervals that began at or before this one and have not ended

@@ -2,8 +2,8 @@ package cost
 
 import (
 	"cmp"
-	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
@@ -472,7 +472,7 @@ func (w *walker) costly() (costs []Rule, never int) {
 	if len(list) == 0 {
 		return nil, 0
 	}
-	slices.SortFunc(list, func(a, b ranked) int {
+	sorting.Func(list, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.looked.Table, b.looked.Table),
 			cmp.Compare(a.looked.Chain, b.looked.Chain), cmp.Compare(a.looked.Position, b.looked.Position))
 	})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
@@ -188,7 +189,7 @@ func findings(r *ruleset.Ruleset) (found []Finding, cut bool) {
 					Position: rule.index + 1, ByOther: other.index + 1, Handle: c.Rules[rule.index].Handle, earlier: i, later: j})
 			}
 			// In the order of the rules, as an administrator reads them.
-			slices.SortFunc(found[first:], func(a, b Finding) int {
+			sorting.Func(found[first:], func(a, b Finding) int {
 				return cmp.Or(cmp.Compare(a.earlier, b.earlier), cmp.Compare(a.later, b.later))
 			})
 			if len(found) > mostFindings {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
@@ -16,7 +17,7 @@ func hooksOf(r *ruleset.Ruleset) (names []string) {
 			}
 		}
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(order(a), order(b)) })
+	sorting.StableFunc(names, func(a, b string) int { return cmp.Compare(order(a), order(b)) })
 	return names
 }
 
@@ -48,7 +49,7 @@ func (w *walker) entering(hook string) []entry {
 	for i := range byPriority {
 		byPriority[i] = i
 	}
-	slices.SortStableFunc(byPriority, func(a, b int) int {
+	sorting.StableFunc(byPriority, func(a, b int) int {
 		return cmp.Compare(all[a].chain.Priority, all[b].chain.Priority)
 	})
 	// First what came to the hook, by network protocol, then what came to each chain.

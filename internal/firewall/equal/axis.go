@@ -3,6 +3,7 @@ package equal
 import (
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
@@ -125,7 +126,7 @@ func newAxes(all ...*ruleset.Table) *axes {
 		}
 	}
 	for _, f := range ruleset.Fields {
-		slices.SortFunc(a.starts[f], ruleset.Value.Compare)
+		sorting.Func(a.starts[f], ruleset.Value.Compare)
 		a.starts[f] = slices.Compact(a.starts[f])
 	}
 	return a

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
@@ -333,7 +334,7 @@ func apart(s *ruleset.Set, terms int) bool {
 		}
 	}
 	order := slices.Clone(s.Elements)
-	slices.SortFunc(order, func(a, b ruleset.Element) int { return a.Key[0].First.Compare(b.Key[0].First) })
+	sorting.Func(order, func(a, b ruleset.Element) int { return a.Key[0].First.Compare(b.Key[0].First) })
 	for i := range order {
 		for j := i + 1; j < len(order) && order[j].Key[0].First.Compare(order[i].Key[0].Last) <= 0; j++ {
 			both := true
@@ -391,7 +392,7 @@ func (c *compiler) boxes(m ruleset.Match) (out []box, ok bool, err error) {
 
 // joined returns the union of spans, in order and without neighbours.
 func joined(spans []span) []span {
-	slices.SortFunc(spans, func(a, b span) int { return int(int64(a.lo) - int64(b.lo)) })
+	sorting.Func(spans, func(a, b span) int { return int(int64(a.lo) - int64(b.lo)) })
 	var out []span
 	for _, s := range spans {
 		if n := len(out); n > 0 && s.lo <= out[n-1].hi+1 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
@@ -119,6 +120,6 @@ func Programs(claims []Claim) []string {
 			names = append(names, c.Program)
 		}
 	}
-	slices.SortFunc(names, cmp.Compare[string])
+	sorting.Func(names, cmp.Compare[string])
 	return names
 }

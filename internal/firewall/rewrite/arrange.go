@@ -3,6 +3,7 @@ package rewrite
 import (
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
@@ -108,7 +109,7 @@ func groups(f ruleset.Field, members []*item) []*group {
 		r, _ := m.on(f)
 		all = append(all, &group{at: r})
 	}
-	slices.SortStableFunc(all, func(a, b *group) int {
+	sorting.StableFunc(all, func(a, b *group) int {
 		if c := a.at.First.Compare(b.at.First); c != 0 {
 			return c
 		}

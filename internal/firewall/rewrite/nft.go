@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/firewall/cost"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
@@ -147,7 +148,7 @@ func (b *builder) terms(it *item, filled bool) []ruleset.Term {
 			}
 		}
 	}
-	slices.SortStableFunc(key, func(a, b ruleset.Term) int { return int(a.Field) - int(b.Field) })
+	sorting.StableFunc(key, func(a, b ruleset.Term) int { return int(a.Field) - int(b.Field) })
 	return key
 }
 
@@ -279,7 +280,7 @@ func (b *builder) lookup(chain string, s *slot, filled bool) *ruleset.Rule {
 	if ranged {
 		set.Flags = []string{"interval"}
 	}
-	slices.SortStableFunc(set.Elements, func(x, y ruleset.Element) int {
+	sorting.StableFunc(set.Elements, func(x, y ruleset.Element) int {
 		return slices.CompareFunc(x.Key, y.Key, func(p, q ruleset.Range) int { return p.First.Compare(q.First) })
 	})
 	set.Sort()

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Program is the packet filter that rules were read from.
@@ -52,7 +54,7 @@ func (r *Ruleset) Hooked(hook string, family uint64) []Hooked {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Hooked) int { return cmp.Compare(a.Chain.Priority, b.Chain.Priority) })
+	sorting.StableFunc(all, func(a, b Hooked) int { return cmp.Compare(a.Chain.Priority, b.Chain.Priority) })
 	return all
 }
 
@@ -322,7 +324,7 @@ func (s *Set) Sort() {
 		return
 	}
 	order := slices.Clone(s.Elements)
-	slices.SortStableFunc(order, func(a, b Element) int { return a.Key[0].First.Compare(b.Key[0].First) })
+	sorting.StableFunc(order, func(a, b Element) int { return a.Key[0].First.Compare(b.Key[0].First) })
 	for i, e := range order {
 		if e.Excluded || i > 0 && order[i-1].Key[0].Overlaps(e.Key[0]) {
 			return

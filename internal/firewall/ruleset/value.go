@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Field is one of the properties of a packet that matches are modelled on.
@@ -197,7 +199,7 @@ func Universe(f Field) Range { return universe(f) }
 // Merge returns the union of ranges as disjoint ranges in order, those that touch joined.
 func Merge(ranges []Range) []Range {
 	all := slices.Clone(ranges)
-	slices.SortFunc(all, func(a, b Range) int { return a.First.Compare(b.First) })
+	sorting.Func(all, func(a, b Range) int { return a.First.Compare(b.First) })
 	var out []Range
 	for _, r := range all {
 		if n := len(out); n > 0 {

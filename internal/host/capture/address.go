@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // keyBytes is the length of a scrubber's key.
@@ -71,7 +73,8 @@ func (r *replacer) shuffle(kind string, moves func(byte) bool) [256]byte {
 		sum := r.sum(kind, string(rune(octet)))
 		rank[octet] = binary.BigEndian.Uint64(sum[:])
 	}
-	to := slices.SortedFunc(slices.Values(from), func(a, b byte) int {
+	to := slices.Clone(from)
+	sorting.Func(to, func(a, b byte) int {
 		switch {
 		case rank[a] < rank[b]:
 			return -1

@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
@@ -54,7 +55,8 @@ func (c *Capture) WriteTo(w io.Writer) (int64, error) {
 	// Sorted, so that the same host gives the same text: users compare captures and keep them in
 	// version control. A directory's own entries stay together below one heading, so the directory
 	// is the first sort key.
-	entries := slices.SortedFunc(slices.Values(c.entries), func(a, b hostfs.Entry) int {
+	entries := slices.Clone(c.entries)
+	sorting.Func(entries, func(a, b hostfs.Entry) int {
 		if byDirectory := strings.Compare(path.Dir(a.Name), path.Dir(b.Name)); byDirectory != 0 {
 			return byDirectory
 		}

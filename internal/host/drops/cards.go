@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
@@ -30,9 +31,11 @@ type report struct {
 func (l *ledger) cards() {
 	reports := l.reports()
 	own := make(map[string]map[bool]uint64) // by interface and direction: what only the driver counts
-	for _, t := range slices.SortedFunc(maps.Keys(reports), func(a, b loss) int {
+	kinds := slices.Collect(maps.Keys(reports))
+	sorting.Func(kinds, func(a, b loss) int {
 		return cmp.Or(cmp.Compare(a.card, b.card), cmp.Compare(a.class, b.class))
-	}) {
+	})
+	for _, t := range kinds {
 		worst := reports[t][0]
 		for _, other := range reports[t][1:] {
 			// Of two equal counters the standard one is reported.
@@ -75,7 +78,7 @@ func (l *ledger) dropped(own map[string]map[bool]uint64) {
 		outbound := column == "tx_dropped"
 		sides = append(sides, side{name, n - min(n, own[card][outbound]), outbound})
 	}
-	slices.SortFunc(sides,
+	sorting.Func(sides,
 		func(a, b side) int { return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.name, b.name)) })
 	backlog := map[bool]uint64{false: l.counters["softnet.dropped"], true: l.counters["softnet.dropped"]}
 	for _, s := range sides {

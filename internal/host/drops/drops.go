@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Drop is one place where a host dropped packets, with their number.
@@ -61,7 +63,7 @@ func Find(counters map[string]uint64, drivers map[string]string) []Drop {
 	l := ledger{counters: counters, drivers: drivers, found: []Drop{}}
 	l.cards()
 	l.host()
-	slices.SortFunc(l.found, func(a, b Drop) int {
+	sorting.Func(l.found, func(a, b Drop) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Place, b.Place))
 	})
 	return l.found
@@ -71,7 +73,7 @@ func Find(counters map[string]uint64, drivers map[string]string) []Drop {
 func Along(drops []Drop) []Drop {
 	order := Stages()
 	sorted := slices.Clone(drops)
-	slices.SortStableFunc(sorted, func(a, b Drop) int {
+	sorting.StableFunc(sorted, func(a, b Drop) int {
 		return cmp.Or(cmp.Compare(slices.Index(order, a.Stage), slices.Index(order, b.Stage)),
 			cmp.Compare(b.Total, a.Total), cmp.Compare(a.Place, b.Place))
 	})

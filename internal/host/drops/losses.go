@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Loss is one place that lost packets of the test.
@@ -114,7 +116,7 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 	blame(receiverSuspects, receiver)
 	blame(senderSuspects, sender)
 	put(OnPath, left, "")
-	slices.SortStableFunc(found, func(a, b Loss) int { return cmp.Compare(station(a.Place), station(b.Place)) })
+	sorting.StableFunc(found, func(a, b Loss) int { return cmp.Compare(station(a.Place), station(b.Place)) })
 	return found
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host/nicstat"
 	"github.com/linerate/linerate/internal/kernel/procfs"
 	"github.com/linerate/linerate/internal/kernel/sys"
@@ -228,7 +229,7 @@ func (t *interrupts) queuesOf(k *link, byQueue map[string][]int) []*queueLines {
 			series: k.owned.add(queueInterrupts, k.name, queue),
 		})
 	}
-	slices.SortFunc(found, func(a, b *queueLines) int {
+	sorting.Func(found, func(a, b *queueLines) int {
 		ad, an := interruptKey(a.series.Values[1])
 		bd, bn := interruptKey(b.series.Values[1])
 		return cmp.Or(cmp.Compare(ad, bd), cmp.Compare(an, bn))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
@@ -197,7 +198,7 @@ func (s *Sampler) leave(r *Reading) (free map[string]bool) {
 			delete(l.byIndex, index)
 		}
 	}
-	slices.SortFunc(gone, func(a, b *link) int { return cmp.Compare(a.index, b.index) })
+	sorting.Func(gone, func(a, b *link) int { return cmp.Compare(a.index, b.index) })
 	for _, k := range gone {
 		r.happened(LinkGone, k.name, k.name+" is gone")
 		free = freed(free, k.name)
@@ -384,7 +385,7 @@ func (s *Sampler) countQdiscs() {
 	l := &s.links
 	// Without a queue nothing waits and nothing is dropped.
 	l.qdiscs = slices.DeleteFunc(l.qdiscs, func(q nl.QdiscCounters) bool { return q.Kind == "noqueue" })
-	slices.SortStableFunc(l.qdiscs, func(a, b nl.QdiscCounters) int { return a.Index - b.Index })
+	sorting.StableFunc(l.qdiscs, func(a, b nl.QdiscCounters) int { return a.Index - b.Index })
 	for i := 0; i < len(l.qdiscs); {
 		index, from := l.qdiscs[i].Index, i
 		for i < len(l.qdiscs) && l.qdiscs[i].Index == index {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host/nicstat"
 	"github.com/linerate/linerate/internal/kernel/nl"
 	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
@@ -103,7 +104,7 @@ func (q *queues) plan(driver, link string, names []string, hardware bool) {
 	for queue := range position {
 		q.queues = append(q.queues, queue)
 	}
-	slices.SortFunc(q.queues, func(a, b string) int {
+	sorting.Func(q.queues, func(a, b string) int {
 		return cmp.Or(cmp.Compare(a[:2], b[:2]), cmp.Compare(queueNumber(a), queueNumber(b)))
 	})
 	if q.queues = q.queues[:min(len(q.queues), maxQueues)]; !hardware && len(q.queues) < 2 {

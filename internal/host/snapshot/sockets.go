@@ -2,8 +2,8 @@ package snapshot
 
 import (
 	"cmp"
-	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host/sosreport/printed"
 	"github.com/linerate/linerate/internal/host/watch"
 )
@@ -54,10 +54,10 @@ func sockets(now, before []printed.Socket, seconds float64) *watch.Sockets {
 		}
 	}
 	share := func(l watch.Listener) float64 { return float64(l.Queued) / float64(max(l.Limit, 1)) }
-	slices.SortFunc(all.Listeners, func(a, b watch.Listener) int {
+	sorting.Func(all.Listeners, func(a, b watch.Listener) int {
 		return cmp.Or(cmp.Compare(b.Drops, a.Drops), cmp.Compare(share(b), share(a)), a.Local.Compare(b.Local))
 	})
-	slices.SortFunc(all.Datagrams, func(a, b watch.Datagram) int {
+	sorting.Func(all.Datagrams, func(a, b watch.Datagram) int {
 		return cmp.Or(cmp.Compare(b.Memory.Drops, a.Memory.Drops),
 			cmp.Compare(b.Memory.ReceiveBytes, a.Memory.ReceiveBytes), a.Local.Compare(b.Local))
 	})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/sosreport/printed"
 	"github.com/linerate/linerate/internal/kernel/hostfs"
@@ -244,7 +245,7 @@ func (s *source) links() []*printed.Link {
 		l.MasterIndex, l.MasterName = s.refer(byName, l, l.Master)
 		l.ParentIndex, l.ParentName = s.refer(byName, l, l.Peer)
 	}
-	slices.SortStableFunc(all, func(a, b *printed.Link) int { return a.Index - b.Index })
+	sorting.StableFunc(all, func(a, b *printed.Link) int { return a.Index - b.Index })
 	return all
 }
 

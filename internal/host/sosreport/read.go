@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/sosreport/printed"
 	"github.com/linerate/linerate/internal/kernel/hostfs"
@@ -271,7 +272,7 @@ func (c *collector) report(ctx context.Context, name string) (*Report, error) {
 	}
 	// Sorted, so that the choice between two contradictory entries does not depend on the order of
 	// a map.
-	slices.SortFunc(entries, func(a, b hostfs.Entry) int { return strings.Compare(a.Name, b.Name) })
+	sorting.Func(entries, func(a, b hostfs.Entry) int { return strings.Compare(a.Name, b.Name) })
 	s := newSource(entries)
 	if !s.any("proc") && !s.any("sos_commands") {
 		return nil, fmt.Errorf("it has neither proc nor sos_commands in it: %w", ErrFormat)

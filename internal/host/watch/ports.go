@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"net/netip"
-	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/kernel/nl/sockdiag"
 )
 
@@ -65,7 +65,7 @@ func destinations(values map[string]uint64) ([]Destination, error) {
 		key.Ports, key.Waiting = n.Ports, n.Waiting
 		found = append(found, key)
 	}
-	slices.SortFunc(found, func(a, b Destination) int {
+	sorting.Func(found, func(a, b Destination) int {
 		return cmp.Or(cmp.Compare(b.Ports, a.Ports), a.Remote.Compare(b.Remote), a.Local.Compare(b.Local))
 	})
 	return found[:min(len(found), keptDestinations)], nil

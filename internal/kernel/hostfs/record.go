@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Entry is one entry of a copy: a file with Content, a symbolic link with Target, or a directory of
@@ -24,7 +26,9 @@ type Recorder struct{ entries map[string]Entry }
 
 // Entries returns the recorded entries, sorted by name.
 func (r *Recorder) Entries() []Entry {
-	return slices.SortedFunc(maps.Values(r.entries), func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	entries := slices.Collect(maps.Values(r.entries))
+	sorting.Func(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	return entries
 }
 
 // File adds a file. It copies the content, because readers reuse their buffer.

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // These are from linux/if_link.h; x/sys/unix lacks some of them.
@@ -75,7 +77,7 @@ func (k *kernel) linkCounters(former []LinkCounters) ([]LinkCounters, error) {
 		}
 		links = append(links, l)
 	}
-	slices.SortFunc(links, func(a, b LinkCounters) int { return a.Index - b.Index })
+	sorting.Func(links, func(a, b LinkCounters) int { return a.Index - b.Index })
 
 	ask := make([]byte, sizeIfStats)
 	binary.NativeEndian.PutUint32(ask[8:], 1<<(statsLink64-1))

@@ -6,10 +6,11 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 const (
@@ -61,7 +62,7 @@ func (k *kernel) links() ([]Link, error) {
 		}
 		links = append(links, l)
 	}
-	slices.SortFunc(links, func(a, b Link) int { return a.Index - b.Index })
+	sorting.Func(links, func(a, b Link) int { return a.Index - b.Index })
 	return links, nil
 }
 

@@ -1,9 +1,10 @@
 package procfs
 
 import (
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // maxCPUs limits CPU numbers in bad input, where "0-4000000000" would otherwise produce a list of
@@ -57,7 +58,7 @@ func ParseCPUInfo(b []byte) []Processor {
 			}
 		}
 	}
-	slices.SortFunc(cpus, func(a, b Processor) int { return a.Number - b.Number })
+	sorting.Func(cpus, func(a, b Processor) int { return a.Number - b.Number })
 	return cpus
 }
 

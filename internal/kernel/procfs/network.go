@@ -3,9 +3,10 @@ package procfs
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // ParseSNMP reads /proc/net/snmp and /proc/net/netstat (RFC 1213 MIB and Linux's own; snmp_seq_show
@@ -159,7 +160,7 @@ type SoftnetLine struct {
 func SoftnetLines(b []byte) []SoftnetLine {
 	var lines []SoftnetLine
 	_ = EachSoftnet(b, func(l *SoftnetLine) { lines = append(lines, *l) })
-	slices.SortFunc(lines, func(a, b SoftnetLine) int { return a.CPU - b.CPU })
+	sorting.Func(lines, func(a, b SoftnetLine) int { return a.CPU - b.CPU })
 	return lines
 }
 

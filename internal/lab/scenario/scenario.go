@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/lab/work"
 )
 
@@ -88,7 +89,7 @@ func List() ([]Scenario, error) {
 		}
 		return len(order)
 	}
-	slices.SortStableFunc(all, func(a, b Scenario) int { return rank(a) - rank(b) })
+	sorting.StableFunc(all, func(a, b Scenario) int { return rank(a) - rank(b) })
 	return all, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/profile"
 )
 
@@ -112,7 +113,7 @@ func graphOf(p *profile.Profile) graph {
 	}
 	for _, edges := range []map[int][]edge{g.callers, g.callees} {
 		for _, list := range edges {
-			slices.SortFunc(list, func(x, y edge) int {
+			sorting.Func(list, func(x, y edge) int {
 				return cmp.Or(cmp.Compare(y.samples, x.samples), cmp.Compare(x.function, y.function))
 			})
 		}
@@ -126,7 +127,7 @@ func (graph) order(p *profile.Profile) []int {
 	for i := range all {
 		all[i] = i
 	}
-	slices.SortStableFunc(all, func(x, y int) int {
+	sorting.StableFunc(all, func(x, y int) int {
 		return cmp.Compare(p.Functions[y].Inclusive, p.Functions[x].Inclusive)
 	})
 	return all

@@ -156,6 +156,7 @@ func (m *message) varint(v uint64) {
 	*m = append(*m, byte(v))
 }
 
+//go:noinline // its copies, with varint in them, took 6 kB
 func (m *message) number(field int, v uint64) {
 	if v == 0 {
 		return
@@ -164,6 +165,7 @@ func (m *message) number(field int, v uint64) {
 	m.varint(v)
 }
 
+//go:noinline // its copies, with varint in them, took 7 kB
 func (m *message) bytes(field int, b message) {
 	m.varint(uint64(field)<<3 | 2)
 	m.varint(uint64(len(b)))

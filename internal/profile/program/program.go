@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Bounds of the files that are read, and of the parts of one process.
@@ -89,7 +91,7 @@ func parseMaps(r io.Reader) ([]part, error) {
 		}
 		all = append(all, part{start, end, offset, f[5], f[3] + " " + f[4]})
 	}
-	slices.SortFunc(all, func(a, b part) int { return cmp.Compare(a.start, b.start) })
+	sorting.Func(all, func(a, b part) int { return cmp.Compare(a.start, b.start) })
 	return all, nil
 }
 
@@ -167,7 +169,7 @@ func read(name string) (*table, error) {
 			}
 		}
 	}
-	slices.SortStableFunc(t.functions, func(a, b function) int { return cmp.Compare(a.address, b.address) })
+	sorting.StableFunc(t.functions, func(a, b function) int { return cmp.Compare(a.address, b.address) })
 	t.functions = slices.CompactFunc(t.functions, func(a, b function) bool { return a.address == b.address })
 	return t, nil
 }

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/kernel/bpf"
 	"github.com/linerate/linerate/internal/profile"
 )
@@ -61,7 +61,7 @@ func exact(ctx context.Context, p *profile.Profile, d time.Duration, anonymous b
 		}
 		e.SoftIRQs = append(e.SoftIRQs, one)
 	}
-	slices.SortFunc(e.SoftIRQs, func(x, y profile.SoftIRQTime) int {
+	sorting.Func(e.SoftIRQs, func(x, y profile.SoftIRQTime) int {
 		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.CPU, y.CPU), cmp.Compare(x.Name, y.Name))
 	})
 	if counts.Runs > 0 {
@@ -120,7 +120,7 @@ func waits(all []bpf.Wait, symbols *profile.Symbols, took float64) []profile.Loc
 	for i := range out {
 		out[i].PerSecond, out[i].Ratio = float64(out[i].Waits)/took, out[i].Seconds/took
 	}
-	slices.SortFunc(out, func(x, y profile.LockWait) int {
+	sorting.Func(out, func(x, y profile.LockWait) int {
 		return cmp.Or(cmp.Compare(y.Seconds, x.Seconds), cmp.Compare(x.Function, y.Function),
 			cmp.Compare(x.Callers, y.Callers))
 	})

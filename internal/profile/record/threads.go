@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/profile"
 )
 
@@ -78,7 +79,7 @@ func waited(before, after map[string]queued, took float64) []profile.ThreadWait 
 		all = append(all, profile.ThreadWait{Name: now.name, Runs: now.runs - was.runs, Seconds: seconds,
 			Ratio: seconds / took})
 	}
-	slices.SortFunc(all, func(x, y profile.ThreadWait) int {
+	sorting.Func(all, func(x, y profile.ThreadWait) int {
 		if a, b := forPackets(x.Name), forPackets(y.Name); a != b {
 			if a {
 				return -1

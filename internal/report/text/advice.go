@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
@@ -30,7 +31,7 @@ func Advice(w io.Writer, d *report.AdviceDocument, s Style) error {
 	p.line("%s", adviceCounts(d.Verdicts, s))
 	p.notUnderstood(d)
 	settings := slices.Clone(d.Settings)
-	slices.SortStableFunc(settings, func(a, b report.AdviceSetting) int { return b.Verdict.Rank() - a.Verdict.Rank() })
+	sorting.StableFunc(settings, func(a, b report.AdviceSetting) int { return b.Verdict.Rank() - a.Verdict.Rank() })
 	last := advice.Verdict("")
 	for i, x := range settings {
 		if x.Verdict != last {

@@ -2,10 +2,10 @@ package text
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host"
 )
 
@@ -110,7 +110,7 @@ func (l layer) each(say func(host.Interface) string) string {
 	if len(words) == 1 {
 		return words[0]
 	}
-	slices.SortStableFunc(words, func(a, b string) int { return counts[b] - counts[a] })
+	sorting.StableFunc(words, func(a, b string) int { return counts[b] - counts[a] })
 	for n, word := range words {
 		words[n] = strings.TrimSpace(strconv.Itoa(counts[word]) + " " + word)
 	}

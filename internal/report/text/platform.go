@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/owner"
@@ -104,7 +105,7 @@ func tablesText(tables []host.Table) string {
 	share := func(t host.Table) float64 { return float64(t.Entries) / float64(max(t.Limit, 1)) }
 	var parts []string
 	shown := slices.DeleteFunc(slices.Clone(tables), func(t host.Table) bool { return t.Limit == 0 || t.Entries == 0 })
-	slices.SortStableFunc(shown, func(a, b host.Table) int {
+	sorting.StableFunc(shown, func(a, b host.Table) int {
 		switch {
 		case share(a) > share(b):
 			return -1

@@ -188,6 +188,8 @@ type cell struct {
 
 // newTable returns a table. A heading that starts with '>' aligns its column to the right. A table
 // without headings prints none.
+//
+//go:noinline // 59 copies took 18 kB
 func newTable(head ...string) *table {
 	t := &table{right: map[int]bool{}}
 	for i, h := range head {

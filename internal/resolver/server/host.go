@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
@@ -267,7 +268,7 @@ func since(before, after snapshot) Activity {
 		now.WaitSeconds -= was.WaitSeconds
 		a.Threads = append(a.Threads, now)
 	}
-	slices.SortStableFunc(a.Threads, func(x, y Thread) int {
+	sorting.StableFunc(a.Threads, func(x, y Thread) int {
 		return cmp.Compare(y.RunSeconds+y.WaitSeconds, x.RunSeconds+x.WaitSeconds)
 	})
 	drops := map[uint64]uint64{}

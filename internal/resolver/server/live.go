@@ -297,13 +297,8 @@ func dnsmasqLive(ctx context.Context, at netip.AddrPort) (Statistics, error) {
 
 // askChaos returns the TXT records of a name in class CHAOS.
 func askChaos(ctx context.Context, at netip.AddrPort, name string) ([]string, error) {
-	owner, err := dnsmessage.NewName(name)
-	if err != nil {
-		return nil, err
-	}
-	q := dnsmessage.Message{Header: dnsmessage.Header{ID: uint16(time.Now().UnixNano()), RecursionDesired: true},
-		Questions: []dnsmessage.Question{{Name: owner, Type: dnsmessage.TypeTXT, Class: dnsmessage.ClassCHAOS}}}
-	packed, err := q.Pack()
+	id := uint16(time.Now().UnixNano())
+	packed, err := chaosQuestion(id, name)
 	if err != nil {
 		return nil, err
 	}
@@ -322,19 +317,55 @@ func askChaos(ctx context.Context, at netip.AddrPort, name string) ([]string, er
 			return nil, err
 		}
 		n, err := conn.Read(b)
-		var m dnsmessage.Message
-		if err != nil || m.Unpack(b[:n]) != nil || m.ID != q.ID {
+		if err != nil {
 			continue
 		}
-		var all []string
-		for _, r := range m.Answers {
-			if txt, ok := r.Body.(*dnsmessage.TXTResource); ok {
-				all = append(all, txt.TXT...)
-			}
+		if all, ok := chaosAnswer(b[:n], id); ok {
+			return all, nil
 		}
-		return all, nil
 	}
 	return nil, errors.New("no answer")
+}
+
+// chaosQuestion writes the question. It and chaosAnswer use the parts of dnsmessage, because its
+// Message brings the code for records of every type.
+func chaosQuestion(id uint16, name string) ([]byte, error) {
+	owner, err := dnsmessage.NewName(name)
+	if err != nil {
+		return nil, err
+	}
+	b := dnsmessage.NewBuilder(nil, dnsmessage.Header{ID: id, RecursionDesired: true})
+	q := dnsmessage.Question{Name: owner, Type: dnsmessage.TypeTXT, Class: dnsmessage.ClassCHAOS}
+	if err := errors.Join(b.StartQuestions(), b.Question(q)); err != nil {
+		return nil, err
+	}
+	return b.Finish()
+}
+
+// chaosAnswer returns the strings of the TXT records; ok is false for a broken message and for the
+// answer to another question.
+func chaosAnswer(m []byte, id uint16) (all []string, ok bool) {
+	var p dnsmessage.Parser
+	h, err := p.Start(m)
+	if err != nil || h.ID != id || p.SkipAllQuestions() != nil {
+		return nil, false
+	}
+	for {
+		r, err := p.AnswerHeader()
+		if errors.Is(err, dnsmessage.ErrSectionDone) {
+			return all, p.SkipAllAuthorities() == nil && p.SkipAllAdditionals() == nil
+		}
+		if err == nil && r.Type == dnsmessage.TypeTXT {
+			var txt dnsmessage.TXTResource
+			txt, err = p.TXTResource()
+			all = append(all, txt.TXT...)
+		} else if err == nil {
+			err = p.SkipAnswer()
+		}
+		if err != nil {
+			return nil, false
+		}
+	}
 }
 
 // resolvedMonitor is where systemd-resolved speaks Varlink to root.

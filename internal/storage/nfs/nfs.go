@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 	"github.com/linerate/linerate/internal/kernel/procfs"
@@ -165,7 +166,7 @@ func Judge(tree *hostfs.Tree, c procfs.NFSMount, span time.Duration) Mount {
 		}
 		m.Operations = append(m.Operations, m.operation(o, network, spent))
 	}
-	slices.SortStableFunc(m.Operations, func(a, b Operation) int {
+	sorting.StableFunc(m.Operations, func(a, b Operation) int {
 		return cmp.Compare(b.Execution*float64(b.Requests), a.Execution*float64(a.Requests))
 	})
 	for _, t := range c.Transports {

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -117,7 +117,7 @@ func (k hostKnobs) subjects() ([]string, error) {
 		}
 	}
 	// Numbers by size: 2 before 10.
-	slices.SortStableFunc(out, func(a, b string) int { return len(a) - len(b) })
+	sorting.StableFunc(out, func(a, b string) int { return len(a) - len(b) })
 	return out, nil
 }
 
