@@ -89,7 +89,11 @@ func openPort(ctx context.Context, addr string, ring *wire.Keyring) (*wire.Liste
 		_ = l.Close()
 		return nil, fmt.Errorf("take over the socket of systemd: %s is not a TCP port", l.Addr())
 	}
-	return wire.Adopt(socket, ring), nil
+	adopted, err := wire.Adopt(socket, ring)
+	if err != nil {
+		_ = socket.Close()
+	}
+	return adopted, err
 }
 
 // pasted returns the line for the other host. The key is in the environment and not an argument,

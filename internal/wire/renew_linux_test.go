@@ -3,6 +3,7 @@
 package wire_test
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -98,11 +99,13 @@ var openers = map[string]func(*testing.T) (*wire.Listener, error){
 		if err != nil {
 			return nil, err
 		}
-		socket, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		var plain net.ListenConfig
+		plain.SetMultipathTCP(false)
+		socket, err := plain.Listen(context.Background(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
-		return wire.Adopt(socket, ring), nil
+		return wire.Adopt(socket.(*net.TCPListener), ring)
 	},
 }
 
@@ -282,4 +285,34 @@ func TestNetnsStaleSocket(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+func TestAdoptRefusesMultipath(t *testing.T) {
+	var many net.ListenConfig
+	many.SetMultipathTCP(true)
+	socket, err := many.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	protocol := 0
+	raw, err := socket.(*net.TCPListener).SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { protocol, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PROTOCOL) })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := wire.NewKeyring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := wire.Adopt(socket.(*net.TCPListener), ring)
+	// A kernel without Multipath TCP has given a plain socket.
+	if many := protocol == unix.IPPROTO_MPTCP; (err != nil) != many {
+		t.Errorf("multipath %v: %v", many, err)
+	}
+	if err == nil {
+		l.Close()
+	}
 }

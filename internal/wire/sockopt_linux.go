@@ -123,6 +123,15 @@ func setDefaults(raw syscall.RawConn, d socketDefaults) {
 	})
 }
 
+// multipath reports a listening socket of Multipath TCP (SO_PROTOCOL, Linux 2.6.32).
+func multipath(l *net.TCPListener) bool {
+	protocol := 0
+	if raw, err := l.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { protocol, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PROTOCOL) })
+	}
+	return protocol == unix.IPPROTO_MPTCP
+}
+
 // restorable reports that a socket with changed buffers can have growing ones again.
 func (d socketDefaults) restorable() bool { return d.locked >= 0 }
 
