@@ -37,9 +37,9 @@ func (a *app) peersCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "peers",
 		Short: "Manage the hosts that `serve --peers` answers: a key, rights and an end for each",
-		Long: `Manage the hosts that ` + "`linerate serve --peers`" + ` answers. Each peer has a name, a key of its own, what it
-may do, and an end. The keys survive restarts of serve, so that schedules go on. A serve that
-runs takes over every change within a second, and a revoked peer loses its connections.
+		Long: `Manage the hosts that ` + "`linerate serve --peers`" + ` answers. Each peer has a name, a key of its
+own, what it may do, and an end. The keys survive restarts of serve, so that schedules go on. A
+serve that runs takes over every change within a second. A revoked peer loses its connections.
 
 The peers are in one file, which only its owner may read: of the service
 (` + servicePeers + `) for root, in the state directory for other users, or
@@ -75,7 +75,8 @@ revoke the peer and add it again.`,
 		"let the peer change settings of this host, as trials: of which `CLASS` of disturbance at most (d0 to d4), and "+
 			"only those that match a pattern, as in d2,ethtool:eth1/*")
 	c.Flags().Lookup("allow-tuning").NoOptDefVal = knob.DefaultClass.String()
-	c.Flags().StringVar(&f.expires, "expires", "", "how long the key is valid, such as 12h or 90d (default: until it is revoked)")
+	c.Flags().StringVar(&f.expires, "expires", "",
+		"how long the key is valid, such as 12h or 90d (default: until it is revoked)")
 	c.Flags().StringVar(&f.address, "address", "",
 		"HOST[:PORT] at which the peer reaches this host (default: its first address, port 7070)")
 	return c
@@ -172,9 +173,9 @@ func (f peerFlags) pastedAddress() (string, error) {
 	return t.Addr, nil
 }
 
-// openPeers returns the file of the peers. Root takes the rights of the user who owns its directory:
-// then no link in that directory can lead root elsewhere, and the file belongs to the user who reads
-// it.
+// openPeers returns the file of the peers. Root takes the rights of the user who owns its
+// directory: then no link in that directory can lead root elsewhere, and the file belongs to the
+// user who reads it.
 func (a *app) openPeers(name string) (roster.File, error) {
 	f, err := a.peersFile(name)
 	if err != nil || os.Geteuid() != 0 {

@@ -20,7 +20,8 @@ import (
 const (
 	// defaultPeers is the value of --peers without a file.
 	defaultPeers = "default"
-	// servicePeers is the file of the serve that systemd starts, in the directory that its unit makes.
+	// servicePeers is the file of the serve that systemd starts, in the directory that its unit
+	// makes.
 	servicePeers = "/var/lib/linerate-serve/peers.json"
 )
 
@@ -42,8 +43,8 @@ func (f serveFlags) fit(changed func(string) bool) error {
 	)
 }
 
-// peersFile returns the file of the peers: the one that is named; or that of the state directory, if
-// the user names one; or that of the service for root, and of this user's state directory for
+// peersFile returns the file of the peers: the one that is named; or that of the state directory,
+// if the user names one; or that of the service for root, and of this user's state directory for
 // others.
 func (a *app) peersFile(name string) (roster.File, error) {
 	if name != "" && name != defaultPeers {

@@ -24,8 +24,8 @@ import (
 
 const systemdDir = "../../dist/systemd"
 
-// TestServeUnits checks that systemd accepts the units of serve, with and without the drop-in of the
-// guide, that it rates the service as confined, and that the units match the program.
+// TestServeUnits checks that systemd accepts the units of serve, with and without the drop-in of
+// the guide, that it rates the service as confined, and that the units match the program.
 func TestServeUnits(t *testing.T) {
 	analyze := testenv.Program(t, "systemd-analyze")
 	self, err := os.Executable()
@@ -57,12 +57,14 @@ func TestServeUnits(t *testing.T) {
 	}
 	verify("the units")
 	// 1.2 is what systemd 252 gives: the network has to be the host's.
-	if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=13", service).CombinedOutput(); err != nil {
+	if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=13",
+		service).CombinedOutput(); err != nil {
 		t.Errorf("security: %v\n%s", err, out)
 	}
 	for name, want := range map[string]string{
-		"linerate-serve.socket":  fmt.Sprintf("\nListenStream=%d\n", peer.DefaultPort),
-		"linerate-serve.service": "\nExecStart=/usr/local/bin/linerate serve --peers=/var/lib/linerate-serve/peers.json --state /var/lib/linerate\n",
+		"linerate-serve.socket": fmt.Sprintf("\nListenStream=%d\n", peer.DefaultPort),
+		"linerate-serve.service": "\nExecStart=/usr/local/bin/linerate serve " +
+			"--peers=/var/lib/linerate-serve/peers.json --state /var/lib/linerate\n",
 	} {
 		if !strings.Contains(text[name], want) {
 			t.Errorf("%s has no line %q", name, strings.TrimSpace(want))
@@ -119,8 +121,8 @@ func TestServeUser(t *testing.T) {
 // error when it has ended after one client.
 type activated func(t *testing.T, socket *os.File, port int, peers string) *exec.Cmd
 
-// handOver passes the descriptor as systemd does, with the user of the unit where the test may choose
-// one: a user without any right over the socket, which root has opened.
+// handOver passes the descriptor as systemd does, with the user of the unit where the test may
+// choose one: a user without any right over the socket, which root has opened.
 func handOver(t *testing.T, socket *os.File, _ int, peers string) *exec.Cmd {
 	c := exec.CommandContext(t.Context(), "sh", "-c",
 		`LISTEN_PID=$$ LISTEN_FDS=1 exec "$LINERATE" serve --peers="$PEERS" --listen 127.0.0.1:1`)
@@ -164,11 +166,13 @@ func activate(t *testing.T, start activated) {
 	}
 	hub := roster.Peer{Name: "hub", Key: wire.NewKey()}
 	file := roster.File{FS: durable.OS(), Path: filepath.Join(dir, "keys", "peers.json")}
-	if err := file.Edit(t.Context(), func([]roster.Peer) ([]roster.Peer, error) { return []roster.Peer{hub}, nil }); err != nil {
+	if err := file.Edit(t.Context(), func([]roster.Peer) ([]roster.Peer, error) {
+		return []roster.Peer{hub}, nil
+	}); err != nil {
 		t.Fatal(err)
 	}
-	// A copy, because the directory of the test binary may be closed to that user; its first argument
-	// makes it linerate.
+	// A copy, because the directory of the test binary may be closed to that user; its first
+	// argument makes it linerate.
 	self := filepath.Join(dir, "linerate")
 	copyOfSelf(t, self)
 	port := testenv.FreePorts(t, 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// mayEnter refuses a client whose own key has ended. The key of a revoked one is not in the ring, so
-// that client comes this far only when it is revoked at that moment.
+// mayEnter refuses a client whose own key has ended. The key of a revoked one is not in the ring,
+// so that client comes this far only when it is revoked at that moment.
 func (s *server) mayEnter(conn *wire.Conn) error {
 	if s.Peers == nil {
 		return nil

@@ -23,8 +23,8 @@ type members struct {
 	file roster.File
 }
 
-// serveMembers starts a far host for peers. addr is where, and file has the peers of an earlier one;
-// both may be empty.
+// serveMembers starts a far host for peers. addr is where, and file has the peers of an earlier
+// one; both may be empty.
 func serveMembers(t *testing.T, addr string, file roster.File, peers ...roster.Peer) *members {
 	t.Helper()
 	if file.FS == nil {
@@ -57,7 +57,9 @@ func serveMembers(t *testing.T, addr string, file roster.File, peers ...roster.P
 
 func (m *members) edit(t *testing.T, change func([]roster.Peer) []roster.Peer) {
 	t.Helper()
-	if err := m.file.Edit(t.Context(), func(p []roster.Peer) ([]roster.Peer, error) { return change(p), nil }); err != nil {
+	if err := m.file.Edit(t.Context(), func(p []roster.Peer) ([]roster.Peer, error) {
+		return change(p), nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -83,7 +85,8 @@ func TestEachPeerHasItsRights(t *testing.T) {
 		_, err := c.Apply(t.Context(), "try", knob.Setting{Knob: id, Value: larger})
 		return err
 	}
-	if err := set(c, rmem); !errors.Is(err, peer.ErrTuningOff) || !strings.Contains(err.Error(), "this key allows measuring") {
+	if err := set(c, rmem); !errors.Is(err, peer.ErrTuningOff) ||
+		!strings.Contains(err.Error(), "this key allows measuring") {
 		t.Errorf("the hub sets: %v", err)
 	}
 	d := m.as(lab)
@@ -109,8 +112,8 @@ func TestEachPeerHasItsRights(t *testing.T) {
 	}
 }
 
-// TestRevokedDuringATest revokes a peer that measures, and that has a trial. The other peer does not
-// notice.
+// TestRevokedDuringATest revokes a peer that measures, and that has a trial. The other peer does
+// not notice.
 func TestRevokedDuringATest(t *testing.T) {
 	t.Parallel()
 	hub := roster.Peer{Name: "hub", Key: wire.NewKey()}
@@ -142,7 +145,8 @@ func TestRevokedDuringATest(t *testing.T) {
 	}
 	m.edit(t, func(p []roster.Peer) []roster.Peer { return p[:1] })
 	err := <-done
-	if !errors.Is(err, wire.ErrPeerGone) || err.Error() != "rr test: farside closes the connection: the key has been revoked" {
+	if !errors.Is(err, wire.ErrPeerGone) ||
+		err.Error() != "rr test: farside closes the connection: the key has been revoked" {
 		t.Errorf("the test of a revoked peer: %v", err)
 	}
 	m.await("took back trial")

@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// TestOnce lets one client in, refuses the next, and ends with the first one, whose trial is undone.
+// TestOnce lets one client in, refuses the next, and ends with the first one, whose trial is
+// undone.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	f := serve(t, func(o *peer.ServerOptions) { o.Once = true })
@@ -26,7 +27,8 @@ func TestOnce(t *testing.T) {
 	}
 	silent.Close()
 	first := f.connect(f.addr, peer.ConnectOptions{})
-	if _, err := peer.Connect(t.Context(), f.addr, peer.ConnectOptions{Key: f.key.String()}); !errors.Is(err, peer.ErrBusy) {
+	if _, err := peer.Connect(t.Context(), f.addr, peer.ConnectOptions{Key: f.key.String()}); !errors.Is(err,
+		peer.ErrBusy) {
 		t.Errorf("a second client: %v", err)
 	}
 	if _, err := first.Run(t.Context(), ping, nil); err != nil {

@@ -147,8 +147,8 @@ func newServer(o ServerOptions) *server {
 	}
 }
 
-// Serve answers clients of o.Listener until ctx ends, or with o.Once until the first client has left.
-// It then undoes their trials, closes the listener and returns nil. If the listener is closed
+// Serve answers clients of o.Listener until ctx ends, or with o.Once until the first client has
+// left. It then undoes their trials, closes the listener and returns nil. If the listener is closed
 // otherwise, or the key of o.Once expires before a client comes, Serve returns an error.
 func Serve(ctx context.Context, o ServerOptions) error {
 	if o.Listener == nil {

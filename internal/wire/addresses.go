@@ -17,8 +17,8 @@ func (l *Listener) Addresses() []netip.Addr {
 	return hostAddresses(own.Is4())
 }
 
-// HostAddresses returns the addresses of this host at which other hosts can reach a listener on every
-// address, the likeliest one first.
+// HostAddresses returns the addresses of this host at which other hosts can reach a listener on
+// every address, the likeliest one first.
 func HostAddresses() []netip.Addr { return hostAddresses(false) }
 
 func hostAddresses(only4 bool) []netip.Addr {

@@ -117,8 +117,8 @@ func newConn(rw io.ReadWriteCloser, under *sleeper, hush func(time.Duration), li
 // RemoteAddr returns the peer's network address, or nil if the channel has none (ssh).
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// Key returns the key that the client has proved to a Listener; the zero Key on the client's side and
-// over ssh.
+// Key returns the key that the client has proved to a Listener; the zero Key on the client's side
+// and over ssh.
 func (c *Conn) Key() Key { return c.key }
 
 // Done returns a channel that is closed when the control channel has ended for any reason. Messages

@@ -14,11 +14,11 @@ import (
 // Keyring holds the keys of the clients that a Listener lets in. It may change while the listener
 // runs, and its methods are safe for concurrent use.
 //
-// A server of TLS 1.3 sends its certificate first, so a client names its key in the ClientHello: the
-// server name is [Key.ID], which is derived from the key and reveals nothing of it. A client of an
-// older version names none, and gets the only key of a ring with one key. To every other client the
-// ring shows the certificate of a key that no client has, so a stranger does not learn which keys
-// there are, and a client with another key reports that.
+// A server of TLS 1.3 sends its certificate first, so a client names its key in the ClientHello:
+// the server name is [Key.ID], which is derived from the key and reveals nothing of it. A client of
+// an older version names none, and gets the only key of a ring with one key. To every other client
+// the ring shows the certificate of a key that no client has, so a stranger does not learn which
+// keys there are, and a client with another key reports that.
 type Keyring struct {
 	decoy *ringKey
 

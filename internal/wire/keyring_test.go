@@ -63,8 +63,8 @@ func TestKeyring(t *testing.T) {
 	try(two, none)
 }
 
-// TestClientThatNamesNoKey has a client of a version without [wire.Key.ID]: one key is enough for it,
-// among several it has none, and the certificate that it sees belongs to none of them.
+// TestClientThatNamesNoKey has a client of a version without [wire.Key.ID]: one key is enough for
+// it, among several it has none, and the certificate that it sees belongs to none of them.
 func TestClientThatNamesNoKey(t *testing.T) {
 	one, two := wire.NewKey(), wire.NewKey()
 	ring, err := wire.NewKeyring(one)

@@ -64,10 +64,10 @@ func ListenKeys(ctx context.Context, addr string, keys *Keyring) (*Listener, err
 	return listen(ctx, addr, keys)
 }
 
-// Adopt is ListenKeys on a socket that another process has opened and that this process inherits, as
-// systemd hands it over. That process keeps the socket, so no other can take its place: Renew and
-// ExpectWith set the options of this one instead. A socket of Multipath TCP is an error: the subject
-// of a measurement is TCP.
+// Adopt is ListenKeys on a socket that another process has opened and that this process inherits,
+// as systemd hands it over. That process keeps the socket, so no other can take its place: Renew
+// and ExpectWith set the options of this one instead. A socket of Multipath TCP is an error: the
+// subject of a measurement is TCP.
 func Adopt(socket *net.TCPListener, keys *Keyring) (*Listener, error) {
 	if multipath(socket) {
 		return nil, fmt.Errorf("take over port %s: it is one of Multipath TCP, and must be one of TCP", socket.Addr())

@@ -102,8 +102,8 @@ type socketDefaults struct {
 }
 
 // setDefaults gives a listening socket these values and removes what setListenOptions has set. Best
-// effort: a buffer above net.core.rmem_max and more busy polling need CAP_NET_ADMIN, and unlocking a
-// buffer needs Linux 5.14; the caller reads the socket back.
+// effort: a buffer above net.core.rmem_max and more busy polling need CAP_NET_ADMIN, and unlocking
+// a buffer needs Linux 5.14; the caller reads the socket back.
 func setDefaults(raw syscall.RawConn, d socketDefaults) {
 	_ = raw.Control(func(f uintptr) {
 		fd := int(f)

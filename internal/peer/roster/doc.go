@@ -1,4 +1,5 @@
-// Package roster keeps the peers that a serve answers: their names, keys, rights, ends and last uses.
+// Package roster keeps the peers that a serve answers: their names, keys, rights, ends and last
+// uses.
 //
 // # Model
 //
@@ -26,16 +27,16 @@
 // key of an object is an error, because a misspelt limit limits nothing.
 //
 // The last uses are in a second file beside it, named as it is with ".used" behind. A serve writes
-// that one, and never the file of the keys: an edit by a person and a note by a serve cannot meet. It
-// names keys by [wire.Key.ID], which is not secret, so a peer that is added again begins anew.
+// that one, and never the file of the keys: an edit by a person and a note by a serve cannot meet.
+// It names keys by [wire.Key.ID], which is not secret, so a peer that is added again begins anew.
 //
 // # Trust
 //
 // Whoever can write the file can grant the right to change this host, and whoever can read it has
 // the keys. So both files have mode 0600, and a file is refused if other users may read it, or if
 // they may replace it or a directory on the way to it ([durable.Truster]). Both are replaced whole
-// ([durable.Replace]), under one lock, so a kill or a power failure leaves the old content or the new
-// one.
+// ([durable.Replace]), under one lock, so a kill or a power failure leaves the old content or the
+// new one.
 //
 // A running serve that finds the file damaged, or in other hands, keeps the peers that it had, and
 // reports that. A file that is gone has no peers.
@@ -50,8 +51,8 @@
 //
 // # Limits
 //
-// A running serve looks at the file once a second, so a revocation takes up to a second, and the end
-// of a key follows a clock that can be set. A last use is written at most once a minute, so a serve
-// that is killed forgets up to a minute. On systems that do not say who owns a file, only its
+// A running serve looks at the file once a second, so a revocation takes up to a second, and the
+// end of a key follows a clock that can be set. A last use is written at most once a minute, so a
+// serve that is killed forgets up to a minute. On systems that do not say who owns a file, only its
 // content is checked.
 package roster

@@ -72,7 +72,8 @@ type File struct {
 func ValidName(name string) error {
 	valid := name != "" && len(name) <= maxNameBytes && name[0] != '-'
 	for _, r := range name {
-		valid = valid && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
+		valid = valid && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("._-", r))
 	}
 	if !valid {
 		return fmt.Errorf("peer name %q: want 1 to %d letters, digits, '.', '_' and '-', and no '-' first", name,
@@ -157,7 +158,8 @@ func (e entry) peer() (Peer, error) {
 	}
 	var err error
 	if p.Key, err = wire.ParseKey(e.Key); err != nil {
-		// Not the text of the error alone: it quotes a part of the key, and this one goes into logs.
+		// Not the text of the error alone: it quotes a part of the key, and this one goes into
+		// logs.
 		return p, fmt.Errorf("%w: the key of %q is not a key", ErrDamaged, e.Name)
 	}
 	if e.Tuning != "" {
@@ -199,9 +201,9 @@ func decode(data []byte, into any) error {
 	return fmt.Errorf("%w in line %d: %s", ErrDamaged, line, strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// Edit replaces the peers by what change returns for the present ones, under a lock that keeps other
-// edits out. A missing file has no peers, and is created with its directory. The file on disk has
-// the old content or the new one, whole, at any time.
+// Edit replaces the peers by what change returns for the present ones, under a lock that keeps
+// other edits out. A missing file has no peers, and is created with its directory. The file on disk
+// has the old content or the new one, whole, at any time.
 func (f File) Edit(ctx context.Context, change func([]Peer) ([]Peer, error)) error {
 	if err := durable.MkdirAll(f.FS, filepath.Dir(f.Path), 0o700); err != nil {
 		return fmt.Errorf("make the directory of the peers: %w", err)

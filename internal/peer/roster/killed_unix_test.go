@@ -12,8 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// TestKilled kills a process that adds a peer, at each of its operations: the file has the old peers
-// or the new ones, and the next edit works.
+// TestKilled kills a process that adds a peer, at each of its operations: the file has the old
+// peers or the new ones, and the next edit works.
 func TestKilled(t *testing.T) {
 	if path := os.Getenv("LINERATE_TEST_PEERS"); path != "" {
 		at := len(os.Getenv("LINERATE_TEST_AT"))

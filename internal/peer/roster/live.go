@@ -58,8 +58,8 @@ func Follow(f File, log func(string)) (*Live, error) {
 	return l, l.take(peers)
 }
 
-// Keys returns the ring with the keys of the present peers. Expired ones are among them, so that a
-// client can be told.
+// Keys returns the ring with the keys of the present peers. Expired ones are among them, so that
+// their clients read the reason.
 func (l *Live) Keys() *wire.Keyring { return l.ring }
 
 // File returns the file.

@@ -97,8 +97,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestDamagedFiles checks that each mistake in a file is one sentence, which names the place and not
-// the key.
+// TestDamagedFiles checks that each mistake in a file is one sentence, which names the place and
+// not the key.
 func TestDamagedFiles(t *testing.T) {
 	const key, other = "HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z", "HHEV-S9H6-89S6-T420-9RK6-RFAV-GW11"
 	peer := func(rest string) string {
@@ -199,8 +199,8 @@ func TestOtherUsers(t *testing.T) {
 	}
 }
 
-// TestFullDisk and failing ones: whichever operation of an edit fails, the file has the old peers or
-// the new ones, and an edit that reports success has the new ones. The same holds after a power
+// TestFullDisk and failing ones: whichever operation of an edit fails, the file has the old peers
+// or the new ones, and an edit that reports success has the new ones. The same holds after a power
 // failure at any operation.
 func TestFullDisk(t *testing.T) {
 	key := wire.NewKey()
