@@ -39,7 +39,7 @@ func (s *server) finish(err error) {
 	}
 }
 
-// expireOnce ends Serve when nobody has come before its key expired.
+// expireOnce ends Serve when no client has come before its key expired.
 func (s *server) expireOnce() {
 	s.mu.Lock()
 	came := s.chosen != nil

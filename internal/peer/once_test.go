@@ -39,7 +39,7 @@ func TestOnce(t *testing.T) {
 	}
 	first.Close()
 	f.await("left")
-	f.stop() // and waits for Serve, which has ended by itself or does so now
+	f.stop() // and waits for Serve, which has ended or does so now
 	if v := f.value(rmem); v != original {
 		t.Errorf("the trial left %q", v)
 	}

@@ -32,7 +32,7 @@
 //
 // # Trust
 //
-// Whoever can write the file can grant the right to change this host, and whoever can read it has
+// A user who can write the file can grant the right to change this host; one who can read it has
 // the keys. So both files have mode 0600, and a file is refused if other users may read it, or if
 // they may replace it or a directory on the way to it ([durable.Truster]). Both are replaced whole
 // ([durable.Replace]), under one lock, so a kill or a power failure leaves the old content or the
