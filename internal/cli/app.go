@@ -130,8 +130,8 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 		"progress on standard error: auto (only on a terminal), lines, all (also what a terminal would rewrite), off")
 
 	// The order follows the work on a host: look, change, clean up.
-	root.AddCommand(a.inspectCommand(), a.topCommand(), a.serveCommand(), a.measureCommand(), a.diagnoseCommand(),
-		a.tuneCommand(), a.diskCommand(), a.nfsCommand(), a.profileCommand(), a.resolverCommand(),
+	root.AddCommand(a.inspectCommand(), a.topCommand(), a.serveCommand(), a.peersCommand(), a.measureCommand(),
+		a.diagnoseCommand(), a.tuneCommand(), a.diskCommand(), a.nfsCommand(), a.profileCommand(), a.resolverCommand(),
 		a.reportCommand(), a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(),
 		a.persistCommand(), a.recoverCommand(), a.exportCommand(),
 		a.knobsCommand(), a.checkAdviceCommand(), a.calcCommand(), a.firewallCommand(), a.demoCommand(), a.labCommand(),

@@ -25,6 +25,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/dialect"
 	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/peer/roster"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
@@ -39,6 +40,8 @@ type serveFlags struct {
 	keyExpires  time.Duration
 	keyClients  int
 	tuning      tuningFlag
+	peers       string // file of the peers; defaultPeers: the usual one; empty: one key for all
+	once        bool
 	stdio       bool
 	accept      string
 	copying     bool
@@ -53,7 +56,8 @@ type serveFlags struct {
 // is more than permission to measure it, and its administrator grants it.
 func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
-	c := &cobra.Command{
+	var c *cobra.Command
+	c = &cobra.Command{
 		Use:         "serve",
 		Annotations: exits(exitNotPermitted),
 		Short:       "Answer tests from other hosts; print the line to paste on the other side",
@@ -66,6 +70,10 @@ The key is valid for a day, and only for the first host that uses it: --key-expi
 --key-clients change that, for example for schedules that measure for months or for many senders.
 Give it to the other host as LINERATE_KEY or in a file: every user there can read the arguments
 of a command. sudo drops the environment: use --key-file or --key - with it.
+
+--peers instead answers the hosts that ` + "`linerate peers add`" + ` has made keys for: each has a key, an
+end and rights of its own, which survive a restart. --once serves one client, prints nothing but
+the line to paste, and ends with that client.
 
 Tests that fill the link run one after the other, first come, first served; a waiting client
 sees its place in the queue. --at-once lets several run together, to measure many senders into
@@ -82,8 +90,15 @@ widens and narrows that, and this host enforces it.`,
 		Example: `  linerate serve
   linerate serve --allow-tuning --listen 192.0.2.7:7070
   linerate serve --allow-tuning=d2,'sysctl:net.ipv4.*','ethtool:eth1/*'
-  linerate serve --accept iperf3,iperf2=5002 --max-duration 1m --max-rate 1Gb/s`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
+  linerate serve --accept iperf3,iperf2=5002 --max-duration 1m --max-rate 1Gb/s
+  linerate serve --once
+  linerate peers add hub && linerate serve --peers`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.fit(c.Flags().Changed); err != nil {
+				return err
+			}
+			return a.serve(cmd.Context(), f)
+		},
 	}
 	c.Flags().StringVar(&f.listen, "listen", ":7070",
 		"address to listen on, HOST:PORT; control and data use the same port")
@@ -95,6 +110,11 @@ widens and narrows that, and this host enforces it.`,
 		"let the other side change settings of this host, as trials in this host's journal: of which `CLASS` of disturbance "+
 			"at most (d0 to d4), and only those that match a pattern, as in d2,ethtool:eth1/*")
 	c.Flags().Lookup("allow-tuning").NoOptDefVal = knob.DefaultClass.String()
+	c.Flags().StringVar(&f.peers, "peers", "",
+		"answer the peers in this `FILE`, each with a key of its own (default: the file of linerate peers)")
+	c.Flags().Lookup("peers").NoOptDefVal = defaultPeers
+	c.Flags().BoolVar(&f.once, "once", false,
+		"serve one client, print only the line to paste, and end when that client leaves")
 	c.Flags().BoolVar(&f.stdio, "stdio", false,
 		"serve one client over standard input and output, as ssh:// targets do")
 	c.Flags().StringVar(&f.accept, "accept", "",
@@ -117,14 +137,22 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	o.Gate = admission.New(limits)
 	if f.stdio {
-		if f.accept != "" {
-			return usageError{errors.New("serve: --accept does not go with --stdio")}
-		}
 		return a.serveStdio(ctx, o)
 	}
-	k, err := a.serveKey(f.key)
-	if err != nil {
-		return err
+	var k wire.Key
+	var ring *wire.Keyring
+	if f.peers != "" {
+		if o.Peers, err = a.followPeers(f.peers, o.Log); err != nil {
+			return err
+		}
+		ring = o.Peers.Keys()
+	} else {
+		if k, err = a.serveKey(f.key); err != nil {
+			return err
+		}
+		if ring, err = wire.NewKeyring(k); err != nil {
+			return err
+		}
 	}
 	// Most memory of an idle server with a thousand clients is garbage that is not collected yet.
 	// It allocates nothing while it measures, so collecting ten times as often costs a moment per
@@ -132,7 +160,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(10)
 	}
-	l, err := wire.Listen(ctx, f.listen, k)
+	l, err := openPort(ctx, f.listen, ring)
 	if err != nil {
 		return listenError(err, "--listen :PORT")
 	}
@@ -141,7 +169,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return listenError(err, "--accept NAME=PORT")
 	}
-	if err := a.announce(l, k, f, others.Places()); err != nil {
+	if err := a.announce(l, k, f, o.Peers, others.Places()); err != nil {
 		return err
 	}
 	o.Listener = l
@@ -241,7 +269,7 @@ func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits,
 	return peer.ServerOptions{
 		Backend: live.New(), Version: version, Tuning: f.tuning.allowed,
 		MaxClients: f.maxClients, AtOnce: f.atOnce, Limits: native,
-		KeyExpires: f.keyExpires, KeyClients: f.keyClients,
+		KeyExpires: f.keyExpires, KeyClients: f.keyClients, Once: f.once,
 		OpenJournal: func() (*journal.Journal, error) {
 			backend := hazard.Backend{Backend: live.New(), Warn: func(h hazard.Hazard) { log("a client sets " + h.String()) }}
 			options := journalOptions(dir, backend, journal.Lease, peer.FarSide)
@@ -322,7 +350,7 @@ func (a *app) serveStdio(ctx context.Context, o peer.ServerOptions) error {
 //
 // The key is printed in full, once, on the terminal that started the server; it is worthless when
 // it has expired or the server ends.
-func (a *app) announce(l *wire.Listener, k wire.Key, f serveFlags, places []dialect.Place) error {
+func (a *app) announce(l *wire.Listener, k wire.Key, f serveFlags, peers *roster.Live, places []dialect.Place) error {
 	doc := report.NewServe(a.envelope(""))
 	for _, own := range l.Addresses() {
 		doc.Addresses = append(doc.Addresses, own.String())
@@ -332,20 +360,25 @@ func (a *app) announce(l *wire.Listener, k wire.Key, f serveFlags, places []dial
 	if _, err := netip.ParseAddr(host); host == "" || err == nil {
 		host = doc.Addresses[0]
 	}
-	doc.Listen, doc.Port, doc.Key, doc.AllowTuning = l.Addr().String(), l.Port(), k.String(),
-		f.tuning.allowed != nil
+	doc.Listen, doc.Port, doc.AllowTuning = l.Addr().String(), l.Port(), f.tuning.allowed != nil
 	doc.Tuning = f.tuning.String()
-	// In the environment and not as an argument, which every user of that host could read.
-	doc.Command = fmt.Sprintf("LINERATE_KEY=%s linerate measure %s", k, net.JoinHostPort(host, strconv.Itoa(l.Port())))
+	for _, p := range places {
+		doc.Accepting = append(doc.Accepting, report.ServeDialect{Dialect: p.Dialect, Listen: fmt.Sprint(p.Address)})
+	}
+	if peers != nil {
+		return a.announcePeers(doc, peers)
+	}
+	doc.Key, doc.Command = k.String(), pasted(k, net.JoinHostPort(host, strconv.Itoa(l.Port())))
 	doc.KeyClients = f.keyClients
 	if f.keyExpires > 0 {
 		until := time.Now().Add(f.keyExpires).UTC().Truncate(time.Second)
 		doc.KeyExpires = &until
 	}
-	for _, p := range places {
-		doc.Accepting = append(doc.Accepting, report.ServeDialect{Dialect: p.Dialect, Listen: fmt.Sprint(p.Address)})
-	}
 	return a.print(doc, func(text.Style) error {
+		if f.once {
+			_, err := fmt.Fprintln(a.out, doc.Command)
+			return err
+		}
 		allow := "tests only; --allow-tuning also lets clients tune this host"
 		if doc.AllowTuning {
 			allow = "clients with the key may also tune this host, on trial: " + doc.Tuning
@@ -362,13 +395,18 @@ func (a *app) announce(l *wire.Listener, k wire.Key, f serveFlags, places []dial
 		if _, err := fmt.Fprintln(a.out, keyValidity(doc)); err != nil {
 			return err
 		}
-		for _, p := range doc.Accepting {
-			if _, err := fmt.Fprintf(a.out, "accepting %s on %s\n", p.Dialect, p.Listen); err != nil {
-				return err
-			}
-		}
-		return nil
+		return a.announceDialects(doc)
 	})
+}
+
+// announceDialects prints the ports of the other programs.
+func (a *app) announceDialects(doc *report.ServeDocument) error {
+	for _, p := range doc.Accepting {
+		if _, err := fmt.Fprintf(a.out, "accepting %s on %s\n", p.Dialect, p.Listen); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // keyValidity says for whom and for how long the key is good.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -86,6 +87,7 @@ type Client struct {
 	waiting map[uint64]inquiry // by the id of the call
 	box     *mailbox           // of the running test
 	cause   error              // why the channel ended
+	parting string             // why the far side ends it, in its own words
 }
 
 // inquiry is a call that waits for its answer.
@@ -270,6 +272,9 @@ func (c *Client) read() {
 				continue
 			}
 			c.mu.Lock()
+			if n.ID == 0 {
+				c.parting = admission.OneLine(n.Text)
+			}
 			if in, ok := c.waiting[n.ID]; ok {
 				select {
 				case in.note <- struct{}{}:

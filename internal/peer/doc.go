@@ -12,16 +12,18 @@
 // # Rules of the far side
 //
 // A client needs the key or, for ssh, a login: package wire authenticates both ends before the
-// first message. A key is good until ServerOptions.KeyExpires, when every client is closed, and for
-// the first KeyClients source addresses that prove it. The rules below bound what a client with the
-// key can take: connections, waiting calls, the time of a test, of a trial and of a wait, the bytes
-// of a message. Reading (snapshot, history, profile, the knobs of the catalogue but its secrets)
-// needs only the key. Tests stay within traffic.Limits. Changes need --allow-tuning, and are
-// refused beyond the class and the patterns that it names (knob.Permission), wherever the client's
-// own limits are. A client may undo changes made by remote clients, but never changes made on the
-// host itself. A commit takes effect once a connection that the client opens afterwards has carried
-// data both ways: an open connection may survive a change that blocks every new one. Without it,
-// the changes go back.
+// first message. With ServerOptions.Peers each client has a key of its own, with rights and an end
+// (package roster): a client whose key is revoked or expires is closed within a second, and a
+// change asks for the rights of that moment. Without, a key is good until ServerOptions.KeyExpires,
+// when every client is closed, and for the first KeyClients source addresses that prove it. The
+// rules below bound what a client with the key can take: connections, waiting calls, the time of a
+// test, of a trial and of a wait, the bytes of a message. Reading (snapshot, history, profile, the
+// knobs of the catalogue but its secrets) needs only the key. Tests stay within traffic.Limits.
+// Changes need --allow-tuning, and are refused beyond the class and the patterns that it names
+// (knob.Permission), wherever the client's own limits are. A client may undo changes made by remote
+// clients, but never changes made on the host itself. A commit takes effect once a connection that
+// the client opens afterwards has carried data both ways: an open connection may survive a change
+// that blocks every new one. Without it, the changes go back.
 //
 // Heavy tests (all but ping and mtu) run one at a time unless ServerOptions.AtOnce allows more. A
 // waiting client is sent how many tests come first, and waits five minutes at most. Sources share

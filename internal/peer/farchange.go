@@ -49,7 +49,10 @@ func disclosed(op string, id knob.ID) error {
 
 // mayTune makes this client the tuning client, and opens the journal at its first change.
 func (c *session) mayTune(ctx context.Context) error {
-	if c.Tuning == nil {
+	if c.permission() == nil {
+		if c.Peers != nil {
+			return ErrPeerMeasures
+		}
 		return ErrTuningOff
 	}
 	if c.OpenJournal == nil {
@@ -85,6 +88,14 @@ func (c *session) mayTune(ctx context.Context) error {
 	})
 	c.journal = j
 	return nil
+}
+
+// check returns nil for a knob that a permission, which a revoked peer lacks, has.
+func check(p *knob.Permission, id knob.ID) error {
+	if p == nil {
+		return ErrPeerMeasures
+	}
+	return p.Check(id)
 }
 
 // open reads the body of a call that changes settings, and prepares this client for it. If it
@@ -124,10 +135,11 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err := c.journal.OnTrial(); err != nil {
 		return nil, fmt.Errorf("change settings of %s: %w", c.HostName, err)
 	}
+	tuning := c.permission()
 	for i, setting := range body.Settings {
 		id, err := knob.ParseID(string(setting.Knob))
 		if err == nil {
-			err = c.Tuning.Check(id)
+			err = check(tuning, id)
 		}
 		if err != nil {
 			return nil, err
@@ -188,7 +200,7 @@ func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
 		}
 		// Undoing is a write too, and an earlier serve may have allowed more than this one.
 		if !slices.Contains(c.trials, id) {
-			if err := c.Tuning.Check(knob); err != nil {
+			if err := check(c.permission(), knob); err != nil {
 				return nil, err
 			}
 		}

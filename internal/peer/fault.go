@@ -29,6 +29,19 @@ func (busy) Hint() string {
 	return "try again later, or let more in where it runs: serve takes --max-clients and --at-once"
 }
 
+// ErrPeerMeasures: the key of this client allows tests only. It is an ErrTuningOff.
+var ErrPeerMeasures error = peerMeasures{}
+
+type peerMeasures struct{}
+
+func (peerMeasures) Error() string { return "this key allows measuring, not changing settings" }
+func (peerMeasures) Is(target error) bool {
+	return target == fs.ErrPermission || target == ErrTuningOff
+}
+func (peerMeasures) Hint() string {
+	return "on that host, `linerate peers add NAME --allow-tuning` makes a key that does"
+}
+
 type tuningOff struct{}
 
 func (tuningOff) Error() string        { return "changing settings remotely is not permitted" }

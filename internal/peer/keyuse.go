@@ -81,17 +81,10 @@ func (s *server) watchKey() (end func()) {
 	}
 	timer := time.AfterFunc(s.KeyExpires, func() {
 		s.Log(fmt.Sprintf("the key has expired after %s: start serve again for a new one", s.KeyExpires))
-		s.mu.Lock()
-		var clients []*session
-		for _, c := range s.open {
-			if c != nil {
-				clients = append(clients, c)
-			}
-		}
-		s.mu.Unlock()
-		for _, c := range clients {
+		for _, c := range s.clientsOpen() {
 			go c.goodbye(fmt.Sprintf("%s closes the connection: its key has expired", s.HostName))
 		}
+		s.expireOnce()
 	})
 	return func() { timer.Stop() }
 }

@@ -50,7 +50,7 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 			err = fmt.Errorf("%s test: %w", spec.Test, closed)
 		}
 		if errors.Is(err, wire.ErrPeerGone) {
-			err = gone{err}
+			err = c.gone(spec, err)
 		}
 	}()
 	link := traffic.Link{
@@ -65,6 +65,28 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 	}
 	return traffic.Run(ctx, link, spec, progress)
 }
+
+// gone returns the error of a test that the end of the connection has cut off.
+func (c *Client) gone(spec traffic.Spec, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.parting != "" {
+		return parted{fmt.Sprintf("%s test: %s", spec.Test, c.parting), err}
+	}
+	return gone{err}
+}
+
+// parted reports that the far end has ended the connection on purpose, with its reason.
+type parted struct {
+	text string
+	error
+}
+
+func (p parted) Error() string { return p.text }
+func (p parted) Unwrap() error { return p.error }
+
+// Hint returns what the user can do.
+func (parted) Hint() string { return "the log of `linerate serve` on that host says more" }
 
 // gone reports that the far end went away in the middle of a test. The cause is whichever operation
 // failed first, most often a read or a write.

@@ -20,6 +20,7 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/peer/roster"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/echo"
@@ -79,8 +80,13 @@ type ServerOptions struct {
 	OpenJournal func() (*journal.Journal, error)
 	// History reads the journal without its lock; nil: there is none.
 	History func() ([]journal.Change, error)
-	// Tuning is what clients may change; nil: nothing.
-	Tuning     *knob.Permission
+	// Tuning is what clients may change; nil: nothing. With Peers, the peer of the client says it.
+	Tuning *knob.Permission
+	// Peers are the clients with keys of their own, whose ring Listener has; nil: all clients have
+	// one key, that of Listener
+	Peers *roster.Live
+	// Serve ends with its first client: no other is let in once one has said hello
+	Once       bool
 	MaxClients int           // connected at once; default 1024; one source may have all but a 64th
 	IdleWait   time.Duration // a client without a request for so long is notified and closed; default 1 h
 	// heavy tests that may run at once; default 1, because two measure each other
@@ -115,6 +121,9 @@ type server struct {
 	sources map[netip.Prefix]int    // clients of each
 	clients int
 	tuner   *session // the session that holds the journal
+	chosen  *session // with Once, the only client; nil: none has come yet
+
+	once chan error // with Once, receives the result of Serve; has room for it
 
 	profiling sync.Mutex // held while a client samples this host
 }
@@ -134,12 +143,13 @@ func newServer(o ServerOptions) *server {
 	}
 	return &server{
 		ServerOptions: o, tests: newQueue(o.AtOnce), key: newKeyUse(o.KeyExpires, o.KeyClients),
-		open: make(map[*wire.Conn]*session), sources: make(map[netip.Prefix]int),
+		open: make(map[*wire.Conn]*session), sources: make(map[netip.Prefix]int), once: make(chan error, 1),
 	}
 }
 
-// Serve answers clients of o.Listener until ctx ends. It then undoes their trials, closes the
-// listener and returns nil. If the listener is closed otherwise, Serve returns an error.
+// Serve answers clients of o.Listener until ctx ends, or with o.Once until the first client has
+// left. It then undoes their trials, closes the listener and returns nil. If the listener is closed
+// otherwise, or the key of o.Once expires before a client comes, Serve returns an error.
 func Serve(ctx context.Context, o ServerOptions) error {
 	if o.Listener == nil {
 		return errors.New("serve: no listener")
@@ -153,6 +163,8 @@ func Serve(ctx context.Context, o ServerOptions) error {
 	defer stop()
 	defer s.watchIdle()()
 	defer s.watchKey()()
+	defer s.watchPeers(ctx)()
+	defer s.watchOnce(cancel)()
 	for {
 		conn, err := o.Listener.Accept()
 		if err != nil {
@@ -163,12 +175,16 @@ func Serve(ctx context.Context, o ServerOptions) error {
 			// The listener is closed by now, so no client connects meanwhile.
 			s.sessions.Wait()
 			if ended {
-				return nil
+				return s.result()
 			}
 			return fmt.Errorf("serve: %w", err)
 		}
 		// A client that is let in has shown the key; the session decides what it may do.
 		ip := remoteIP(conn)
+		if err := s.mayEnter(conn); err != nil {
+			s.refuse(ctx, conn, s.nameOf(conn), err)
+			continue
+		}
 		if err := s.key.allow(ip); err != nil {
 			who := conn.RemoteAddr().String()
 			if errors.Is(err, ErrKeyBound) {

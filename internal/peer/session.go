@@ -37,6 +37,7 @@ type session struct {
 	cancels  map[uint64]context.CancelFunc // of calls that are not yet answered
 	working  bool                          // there is a worker, which checks calls before it ends
 	over     bool                          // the channel has ended; no worker starts any more
+	leaving  bool                          // it is being closed because its key has ended
 	workers  sync.WaitGroup                // the worker, if any
 
 	// These belong to the worker until the channel has ended.
@@ -64,11 +65,8 @@ type pending struct {
 // start makes a channel a session and returns at once; s.sessions counts it until nothing of it is
 // left. ip is empty if it is unknown.
 func (s *server) start(ctx context.Context, conn *wire.Conn, ip string) {
-	c := &session{server: s, conn: conn, ctx: ctx, ip: ip, source: sourceOf(ip), who: "a client over ssh",
+	c := &session{server: s, conn: conn, ctx: ctx, ip: ip, source: sourceOf(ip), who: s.nameOf(conn),
 		heard: time.Now()}
-	if a := conn.RemoteAddr(); a != nil {
-		c.who = a.String()
-	}
 	// Only clients with the key come this far, so the bound is against mistakes. The listener
 	// handles everything else.
 	if err := s.admit(c); err != nil {
@@ -218,6 +216,7 @@ func (c *session) end() {
 	c.takeBack()
 	if c.greeted {
 		c.Log(c.who + " left")
+		c.finish(nil)
 	}
 }
 
@@ -307,7 +306,11 @@ func (c *session) hello(raw json.RawMessage) (any, error) {
 			ErrVersion, hello.Linerate, hello.Host, hello.Protocol, c.Version, c.HostName, Protocol)
 	}
 	if !c.greeted {
+		if err := c.choose(c); err != nil {
+			return nil, err
+		}
 		c.greeted, c.confirms = true, hello.Confirms
+		c.notePeer()
 		if hello.Host != "" {
 			c.who = fmt.Sprintf("%q (%s)", hello.Host, c.who)
 		}
@@ -316,8 +319,8 @@ func (c *session) hello(raw json.RawMessage) (any, error) {
 	info := Info{
 		Protocol: Protocol, Linerate: c.Version, Host: c.HostName, OS: runtime.GOOS, Arch: runtime.GOARCH,
 	}
-	if c.Tuning != nil {
-		info.AllowTuning, info.Tuning = true, c.Tuning.String()
+	if tuning := c.permission(); tuning != nil {
+		info.AllowTuning, info.Tuning = true, tuning.String()
 	}
 	return info, nil
 }

@@ -214,12 +214,15 @@ type ServeDocument struct {
 	Envelope
 	Listen      string     `json:"listen"` // address and port that was opened
 	Port        int        `json:"port"`
-	Key         string     `json:"key"`
+	Key         string     `json:"key,omitempty"`              // absent: each peer has its own
 	KeyExpires  *time.Time `json:"key_expires_time,omitempty"` // absent: when the server ends
 	KeyClients  int        `json:"key_clients"`                // how many hosts may use the key; 0: any
+	PeersFile   string     `json:"peers_file,omitempty"`       // of the peers with their own keys
+	Peers       []string   `json:"peers,omitempty"`            // their names at the start
 	AllowTuning bool       `json:"allow_tuning"`
 	Tuning      string     `json:"tuning,omitempty"` // what may be changed: class, patterns
-	Command     string     `json:"command"`          // the line to paste on the other host
+	// the line to paste on the other host; absent: `linerate peers add` printed it
+	Command string `json:"command,omitempty"`
 	// addresses of this host that the listener answers at, the one in the command first
 	Addresses []string       `json:"addresses"`
 	Accepting []ServeDialect `json:"accepting,omitempty"`

@@ -79,6 +79,7 @@ var documents = []Described{
 	{SchemaMatrix, MatrixDocument{}},
 	{SchemaTuneMatrix, TuneMatrixDocument{}},
 	{SchemaServe, ServeDocument{}},
+	{SchemaPeers, PeersDocument{}},
 	{SchemaAgent, AgentDocument{}},
 	{SchemaHubCheck, HubCheckDocument{}},
 	{SchemaVersion, VersionDocument{}},

@@ -14,8 +14,16 @@ func (l *Listener) Addresses() []netip.Addr {
 	if !own.IsUnspecified() {
 		return []netip.Addr{own.Unmap()}
 	}
+	return hostAddresses(own.Is4())
+}
+
+// HostAddresses returns the addresses of this host at which other hosts can reach a listener on
+// every address, the likeliest one first.
+func HostAddresses() []netip.Addr { return hostAddresses(false) }
+
+func hostAddresses(only4 bool) []netip.Addr {
 	found := reachable(present(), defaultSources())
-	if own.Is4() {
+	if only4 {
 		found = slices.DeleteFunc(found, netip.Addr.Is6)
 	}
 	if len(found) == 0 {

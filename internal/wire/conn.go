@@ -45,6 +45,7 @@ type Conn struct {
 	rw     io.ReadWriteCloser
 	under  *sleeper // below rw, if the reader can sleep there; nil: it blocks in rw
 	remote net.Addr
+	key    Key           // which the client has proved, on the side of a Listener; zero elsewhere
 	ready  chan struct{} // capacity 1: the inbox has a new message
 	done   chan struct{} // closed when the channel has ended; failure is set by then
 	silent atomic.Int32  // own beats since the last byte from the peer
@@ -115,6 +116,10 @@ func newConn(rw io.ReadWriteCloser, under *sleeper, hush func(time.Duration), li
 
 // RemoteAddr returns the peer's network address, or nil if the channel has none (ssh).
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// Key returns the key that the client has proved to a Listener; the zero Key on the client's side
+// and over ssh.
+func (c *Conn) Key() Key { return c.key }
 
 // Done returns a channel that is closed when the control channel has ended for any reason. Messages
 // that arrived before can still be received.

@@ -22,7 +22,8 @@ const (
 	handshakeTimeout = 5 * time.Second
 )
 
-const wrongKeyAdvice = "use the key that `linerate serve` on the other host printed when it was last started"
+const wrongKeyAdvice = "use the key that `linerate serve` on the other host printed when it was last started, or " +
+	"`linerate peers add` when it made one; that host may have revoked it since"
 
 // Dial opens a control channel to the `linerate serve` at addr (host:port, IPv6 literals in
 // brackets). It takes at most 10 s. Errors are *Error of kind ErrUnreachable, ErrWrongKey,

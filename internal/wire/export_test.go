@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"time"
@@ -41,3 +42,6 @@ func SocketOf(l *Listener) *net.TCPListener {
 	defer l.mu.Unlock()
 	return l.socket
 }
+
+// ClientConfig is the configuration of TLS of a client.
+func ClientConfig(k Key) (*tls.Config, error) { return k.tlsConfig(clientRole, serverRole) }

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 	"time"
 )
 
@@ -83,15 +82,8 @@ func (k Key) tlsConfig(role, peerRole string) (*tls.Config, error) {
 	}
 	want := peer.Public().(ed25519.PublicKey)
 	return &tls.Config{
-		// This runs before any computation: the requested protocol distinguishes an unrelated web
-		// browser or scanner. TLS calls it for servers only.
-		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if !slices.Contains(hello.SupportedProtos, alpn) {
-				return nil, errForeignProtocol
-			}
-			return nil, nil
-		},
 		MinVersion:             tls.VersionTLS13,
+		ServerName:             k.ID(), // sent by clients only, see Keyring
 		Certificates:           []tls.Certificate{own},
 		NextProtos:             []string{alpn},
 		ClientAuth:             tls.RequireAnyClientCert,

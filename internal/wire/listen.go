@@ -22,7 +22,9 @@ type Rejection struct {
 
 // Listener serves control channels and data connections on one TCP port.
 type Listener struct {
-	config *tls.Config // nil: data connections only
+	keys   *Keyring    // nil: data connections only
+	config *tls.Config // of keys
+	given  bool        // another process opened the socket and keeps a descriptor of it, see Adopt
 	addr   *net.TCPAddr
 	accept chan *Conn     // unbuffered: a channel not yet accepted is closed with the listener
 	closed chan struct{}  // closed by Close
@@ -50,23 +52,46 @@ type Listener struct {
 // Listen opens addr (host:port; an empty host means every address, port 0 any free one) for control
 // channels of peers that hold key, and for data connections. ctx limits only the opening.
 func Listen(ctx context.Context, addr string, key Key) (*Listener, error) {
-	config, err := key.tlsConfig(serverRole, clientRole)
+	keys, err := NewKeyring(key)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}
-	return listen(ctx, addr, config)
+	return listen(ctx, addr, keys)
+}
+
+// ListenKeys is Listen for peers that hold any key of a ring; [Conn.Key] says which.
+func ListenKeys(ctx context.Context, addr string, keys *Keyring) (*Listener, error) {
+	return listen(ctx, addr, keys)
+}
+
+// Adopt is ListenKeys on a socket that another process has opened and that this process inherits,
+// as systemd hands it over. That process keeps the socket, so no other can take its place: Renew
+// and ExpectWith set the options of this one instead. A socket of Multipath TCP is an error: the
+// subject of a measurement is TCP.
+func Adopt(socket *net.TCPListener, keys *Keyring) (*Listener, error) {
+	if multipath(socket) {
+		return nil, fmt.Errorf("take over port %s: it is one of Multipath TCP, and must be one of TCP", socket.Addr())
+	}
+	l := start(socket, keys)
+	l.given = true
+	return l, nil
 }
 
 // ListenData opens addr for data connections only, for a far end whose control channel is ssh.
 func ListenData(ctx context.Context, addr string) (*Listener, error) { return listen(ctx, addr, nil) }
 
-func listen(ctx context.Context, addr string, config *tls.Config) (*Listener, error) {
+func listen(ctx context.Context, addr string, keys *Keyring) (*Listener, error) {
 	socket, err := listenTCP(ctx, addr, nil)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, plain(err))
 	}
+	return start(socket, keys), nil
+}
+
+// start accepts connections from a socket.
+func start(socket *net.TCPListener, keys *Keyring) *Listener {
 	l := &Listener{
-		config:    config,
+		keys:      keys,
 		addr:      socket.Addr().(*net.TCPAddr),
 		accept:    make(chan *Conn),
 		closed:    make(chan struct{}),
@@ -76,9 +101,12 @@ func listen(ctx context.Context, addr string, config *tls.Config) (*Listener, er
 		rejected:  make(map[string]uint64),
 		defaults:  defaultsOf(socket),
 	}
+	if keys != nil {
+		l.config = keys.serverConfig()
+	}
 	l.group.Add(1)
 	go l.acceptFrom(socket, l.accepting)
-	return l, nil
+	return l
 }
 
 // listenTCP opens a plain TCP socket. By default Go opens a multipath one (1.24), which is not the
@@ -191,6 +219,9 @@ func (l *Listener) prepare(q *DataQueue, o ListenOptions) error {
 	if l.prepared != nil {
 		return fmt.Errorf("another test has its options on it: %w", errors.ErrUnsupported)
 	}
+	if l.given && !l.defaults.restorable() {
+		return fmt.Errorf("a socket of another process would keep them: %w", errors.ErrUnsupported)
+	}
 	raw, err := l.socket.SyscallConn()
 	if err != nil {
 		return err
@@ -233,10 +264,27 @@ func (l *Listener) Renew() error {
 	return l.renew()
 }
 
-// renew replaces the listening socket.
+// ErrStale reports a socket of another process that cannot take up a setting of this host that has
+// changed since it was opened. Tests over it would measure the former setting.
+var ErrStale error = stale{}
+
+type stale struct{}
+
+func (stale) Error() string {
+	return "a setting has changed since the port was opened, and its connections would not get the new value"
+}
+
+func (stale) Hint() string {
+	return "on that host, `systemctl restart linerate-serve.socket` opens the port again"
+}
+
+// renew replaces the listening socket, or gives one of another process the options of a new one.
 func (l *Listener) renew() error {
 	l.renewing.Lock()
 	defer l.renewing.Unlock()
+	if l.given {
+		return l.restore()
+	}
 	done, err := l.replace()
 	if err != nil {
 		return err
@@ -244,6 +292,28 @@ func (l *Listener) renew() error {
 	// While the old socket listens, the kernel gives it a share of new connections, and resets
 	// those still in their handshake when it closes. So no peer may be asked to connect earlier.
 	<-done
+	return nil
+}
+
+// restore gives the socket the options that a new one would have.
+func (l *Listener) restore() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return fmt.Errorf("renew listener %s: %w", l.addr, net.ErrClosed)
+	}
+	raw, err := l.socket.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("renew listener %s: %w", l.addr, err)
+	}
+	fresh := freshDefaults(l.addr.IP)
+	if fresh.restorable() {
+		setDefaults(raw, fresh)
+	}
+	if !defaultsOf(l.socket).like(fresh) {
+		return fmt.Errorf("renew listener %s: %w", l.addr, ErrStale)
+	}
+	l.defaults, l.prepared = fresh, nil
 	return nil
 }
 
@@ -455,6 +525,11 @@ func (l *Listener) receiveControl(h *halfOpen, head []byte) {
 	// not the length of the session.
 	_ = h.conn.SetDeadline(time.Time{})
 	hush := control(h.conn)
+	key, known := l.keys.of(secure.ConnectionState())
+	if !known {
+		_ = h.conn.Close() // revoked since the handshake began; a new attempt says so
+		return
+	}
 	// The certificate has been compared and is no longer needed. The state shares its array with
 	// the connection, so this saves 2 KB per connection.
 	clear(secure.ConnectionState().PeerCertificates)
@@ -462,6 +537,7 @@ func (l *Listener) receiveControl(h *halfOpen, head []byte) {
 		under = nil
 	}
 	c := newConn(secure, under, hush, maxRequestBytes, beatEvery)
+	c.key = key
 	select {
 	case l.accept <- c:
 	case <-l.closed:

@@ -3,6 +3,7 @@
 package wire_test
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -87,10 +88,43 @@ func windowScale(t *testing.T, conn *net.TCPConn) (scale int) {
 	return scale
 }
 
+// openers are the ways to a listening socket: its own, which Renew replaces, and one that another
+// process has opened, whose options it sets.
+var openers = map[string]func(*testing.T) (*wire.Listener, error){
+	"own": func(t *testing.T) (*wire.Listener, error) {
+		return wire.Listen(t.Context(), "127.0.0.1:0", wire.NewKey())
+	},
+	"given": func(*testing.T) (*wire.Listener, error) {
+		ring, err := wire.NewKeyring(wire.NewKey())
+		if err != nil {
+			return nil, err
+		}
+		var plain net.ListenConfig
+		plain.SetMultipathTCP(false)
+		socket, err := plain.Listen(context.Background(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		return wire.Adopt(socket.(*net.TCPListener), ring)
+	},
+}
+
 // TestListenOptions opens connections with special options between ordinary ones: the far end of
 // each has the options that its test requested, and none of them remains.
 func TestListenOptions(t *testing.T) {
-	l := listen(t, wire.NewKey())
+	for name, open := range openers {
+		t.Run(name, func(t *testing.T) {
+			l, err := open(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			listenOptions(t, l)
+		})
+	}
+}
+
+func listenOptions(t *testing.T, l *wire.Listener) {
 	accept := func(q *wire.DataQueue) *net.TCPConn {
 		t.Helper()
 		near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 0, wire.DataOptions{})
@@ -105,11 +139,12 @@ func TestListenOptions(t *testing.T) {
 		t.Cleanup(func() { far.Close() })
 		return far
 	}
-	type seen struct{ Buffer, Scale, MSS int }
+	type seen struct{ Buffer, Scale, MSS, Locked int }
 	look := func(c *net.TCPConn) seen {
 		return seen{
 			socketOption(t, c, unix.SOL_SOCKET, unix.SO_RCVBUF), windowScale(t, c),
 			socketOption(t, c, unix.IPPROTO_TCP, unix.TCP_MAXSEG),
+			socketOption(t, c, unix.SOL_SOCKET, unix.SO_BUF_LOCK),
 		}
 	}
 	plain := l.Expect(wire.NewToken(), 1)
@@ -173,54 +208,111 @@ func TestNetnsRenewTakesUpDefaults(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	for _, open := range openers {
+		inNetns(t, func() { takesUpDefaults(t, open, before, after, set) })
+	}
+}
+
+func takesUpDefaults(t *testing.T, open func(*testing.T) (*wire.Listener, error), before, after string,
+	set func(string)) {
+	set(before)
+	l, err := open(t)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer l.Close()
+	q := l.Expect(wire.NewToken(), 2)
+	defer q.Close()
+	accepted := func(index int) (bytes int) {
+		// A dial to an address opens its socket on the calling goroutine, hence in the
+		// namespace.
+		near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), index, wire.DataOptions{})
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		defer near.Close()
+		far, _, err := q.Accept(bounded(t))
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		defer far.Close()
+		raw, err := far.SyscallConn()
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		err = raw.Control(func(
+			fd uintptr) {
+			bytes, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return bytes
+	}
+	set(after)
+	if got := accepted(0); got != 100000 {
+		t.Errorf("before Renew the buffer is %d, want the old default", got)
+	}
+	if err := l.Renew(); err != nil {
+		t.Error(err)
+	}
+	if got := accepted(1); got != 200000 {
+		t.Errorf("after Renew the buffer is %d, want the new default", got)
+	}
+}
+
+// TestNetnsStaleSocket has a default that no setsockopt(2) can give a socket, since it is below the
+// kernel's own minimum: a test over a socket of another process would measure the former one.
+func TestNetnsStaleSocket(t *testing.T) {
 	inNetns(t, func() {
-		set(before)
-		l, err := wire.Listen(t.Context(), "127.0.0.1:0", wire.NewKey())
+		l, err := openers["given"](t)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer l.Close()
-		q := l.Expect(wire.NewToken(), 2)
-		defer q.Close()
-		accepted := func(index int) (bytes int) {
-			// A dial to an address opens its socket on the calling goroutine, hence in the
-			// namespace.
-			near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), index, wire.DataOptions{})
-			if err != nil {
-				t.Error(err)
-				return 0
-			}
-			defer near.Close()
-			far, _, err := q.Accept(bounded(t))
-			if err != nil {
-				t.Error(err)
-				return 0
-			}
-			defer far.Close()
-			raw, err := far.SyscallConn()
-			if err != nil {
-				t.Error(err)
-				return 0
-			}
-			err = raw.Control(func(
-				fd uintptr) {
-				bytes, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF)
-			})
-			if err != nil {
-				t.Error(err)
-			}
-			return bytes
-		}
-		set(after)
-		if got := accepted(0); got != 100000 {
-			t.Errorf("before Renew the buffer is %d, want the old default", got)
-		}
 		if err := l.Renew(); err != nil {
 			t.Error(err)
 		}
-		if got := accepted(1); got != 200000 {
-			t.Errorf("after Renew the buffer is %d, want the new default", got)
+		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_wmem", []byte("4096 4200 4194304"), 0); err != nil {
+			t.Error(err)
+		}
+		if err := l.Renew(); !errors.Is(err, wire.ErrStale) {
+			t.Errorf("got %v", err)
 		}
 	})
+}
+
+func TestAdoptRefusesMultipath(t *testing.T) {
+	var many net.ListenConfig
+	many.SetMultipathTCP(true)
+	socket, err := many.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	protocol := 0
+	raw, err := socket.(*net.TCPListener).SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { protocol, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PROTOCOL) })
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, err := wire.NewKeyring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := wire.Adopt(socket.(*net.TCPListener), ring)
+	// A kernel without Multipath TCP has given a plain socket.
+	if many := protocol == unix.IPPROTO_MPTCP; (err != nil) != many {
+		t.Errorf("multipath %v: %v", many, err)
+	}
+	if err == nil {
+		l.Close()
+	}
 }

@@ -98,6 +98,49 @@ func setListenOptions(raw syscall.RawConn, o ListenOptions) error {
 // connection (seen in tcp_init_sock, sock_init_data and inet_create of Linux 6.x).
 type socketDefaults struct {
 	receiveBytes, sendBytes, busyReadMicros, mtuDiscover int
+	locked                                               int // SO_BUF_LOCK: buffers that do not grow
+}
+
+// setDefaults gives a listening socket these values and removes what setListenOptions has set. Best
+// effort: a buffer above net.core.rmem_max and more busy polling need CAP_NET_ADMIN, and unlocking
+// a buffer needs Linux 5.14; the caller reads the socket back.
+func setDefaults(raw syscall.RawConn, d socketDefaults) {
+	_ = raw.Control(func(f uintptr) {
+		fd := int(f)
+		buffer := func(force, name, bytes int) {
+			// The kernel doubles what is requested (socket(7)).
+			if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, bytes/2) != nil {
+				_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, name, bytes/2)
+			}
+		}
+		buffer(unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, d.receiveBytes)
+		buffer(unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, d.sendBytes)
+		// A buffer that was set does not grow; 0 lets it grow again.
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BUF_LOCK, 0)
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BUSY_POLL, d.busyReadMicros)
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, d.mtuDiscover)
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG, 0)
+	})
+}
+
+// multipath reports a listening socket of Multipath TCP (SO_PROTOCOL, Linux 2.6.32).
+func multipath(l *net.TCPListener) bool {
+	protocol := 0
+	if raw, err := l.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { protocol, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PROTOCOL) })
+	}
+	return protocol == unix.IPPROTO_MPTCP
+}
+
+// restorable reports that a socket with changed buffers can have growing ones again.
+func (d socketDefaults) restorable() bool { return d.locked >= 0 }
+
+// like reports that d is what setDefaults makes of other: the kernel doubles requested sizes, so an
+// odd one is a byte less.
+func (d socketDefaults) like(other socketDefaults) bool {
+	d.receiveBytes, d.sendBytes = d.receiveBytes|1, d.sendBytes|1
+	other.receiveBytes, other.sendBytes = other.receiveBytes|1, other.sendBytes|1
+	return d == other
 }
 
 // defaultsOf reads a listening socket. A value that cannot be read is -1, which equals itself.
@@ -126,7 +169,7 @@ func freshDefaults(ip net.IP) socketDefaults {
 	return readDefaults(fd)
 }
 
-var unknownDefaults = socketDefaults{-1, -1, -1, -1}
+var unknownDefaults = socketDefaults{-1, -1, -1, -1, -1}
 
 func readDefaults(fd int) socketDefaults {
 	get := func(level, name int) int {
@@ -139,5 +182,6 @@ func readDefaults(fd int) socketDefaults {
 	return socketDefaults{
 		get(unix.SOL_SOCKET, unix.SO_RCVBUF), get(unix.SOL_SOCKET, unix.SO_SNDBUF),
 		get(unix.SOL_SOCKET, unix.SO_BUSY_POLL), get(unix.IPPROTO_IP, unix.IP_MTU_DISCOVER),
+		get(unix.SOL_SOCKET, unix.SO_BUF_LOCK),
 	}
 }

@@ -28,3 +28,11 @@ type socketDefaults struct{}
 func defaultsOf(*net.TCPListener) socketDefaults { return socketDefaults{} }
 
 func freshDefaults(net.IP) socketDefaults { return socketDefaults{} }
+
+func multipath(*net.TCPListener) bool { return false }
+
+func setDefaults(syscall.RawConn, socketDefaults) {}
+
+func (socketDefaults) restorable() bool { return false }
+
+func (socketDefaults) like(socketDefaults) bool { return true }

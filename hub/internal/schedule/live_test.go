@@ -16,6 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/peer/roster"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -150,6 +151,68 @@ func TestAgainstServe(t *testing.T) {
 	endOther()
 	if cells := l.s.Matrix(); len(cells) != 3 || cells[0].From != "near" || cells[0].To != at {
 		t.Errorf("matrix %+v", cells)
+	}
+}
+
+// TestScheduleSurvivesARestart restarts a far host whose peers have keys of their own, at the same
+// port: the schedule goes on with the key that it has.
+func TestScheduleSurvivesARestart(t *testing.T) {
+	testenv.Need(t, testenv.Long)
+	hub := roster.Peer{Name: "hub", Key: wire.NewKey()}
+	lab := roster.Peer{Name: "lab", Key: wire.NewKey()}
+	file := roster.File{FS: durable.NewMem(), Path: "/serve/peers.json"}
+	if err := file.Edit(t.Context(), func([]roster.Peer) ([]roster.Peer, error) {
+		return []roster.Peer{hub, lab}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	keyFile := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(keyFile, []byte(hub.Key.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := "127.0.0.1:0"
+	start := func() (end func()) {
+		t.Helper()
+		peers, err := roster.Follow(file, func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener, err := wire.ListenKeys(t.Context(), at, peers.Keys())
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = listener.Addr().String()
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() {
+			done <- peer.Serve(ctx, peer.ServerOptions{Listener: listener, Peers: peers, Version: "test", HostName: "far"})
+		}()
+		end = sync.OnceFunc(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		})
+		t.Cleanup(end)
+		return end
+	}
+	end := start()
+	l := newLive(t, Config{Name: "pings", Target: at, KeyFile: keyFile, Test: "ping", Duration: span(time.Second),
+		Every: span(time.Hour)})
+	for _, when := range []string{"before", "after"} {
+		if e := l.turn(0); e.State != "done" || l.value(success, at, "ping", "up") != 1 {
+			t.Errorf("%s the restart: %+v", when, e)
+		}
+		end()
+		end = start()
+	}
+	if err := file.Edit(t.Context(), func(p []roster.Peer) ([]roster.Peer, error) { return p[1:], nil }); err != nil {
+		t.Fatal(err)
+	}
+	end()
+	start()
+	if e := l.turn(0); e.State != "failed" || !strings.Contains(e.Title, "wrong key") {
+		t.Errorf("with a revoked key: %+v", e)
 	}
 }
 

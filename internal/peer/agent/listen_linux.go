@@ -76,14 +76,11 @@ func groupID(name string) (int64, error) {
 
 // handedOver returns the socket that systemd has opened for this process; nil if it has not.
 func handedOver() (net.Listener, error) {
-	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
-		return nil, nil
+	f, err := sys.InheritedSocket()
+	if f == nil {
+		return nil, err
 	}
-	if n := os.Getenv("LISTEN_FDS"); n != "1" {
-		return nil, fmt.Errorf("take over the socket of systemd: %q sockets, want 1", n)
-	}
-	f := os.NewFile(3, "systemd socket") // SD_LISTEN_FDS_START
-	defer f.Close()                      // the listener has a duplicate
+	defer f.Close() // the listener has a duplicate
 	l, err := net.FileListener(f)
 	if err != nil {
 		return nil, fmt.Errorf("take over the socket of systemd: %w", err)

@@ -48,11 +48,19 @@ func Documents(t testing.TB) []Document {
 		"LINERATE_KEY=HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z linerate measure 192.0.2.7:7070"
 	serve.Addresses = []string{"192.0.2.7", "2001:db8::7"}
 	serve.Accepting = []report.ServeDialect{{Dialect: "iperf3", Listen: "[::]:5201"}}
+	added := report.NewPeers(Envelope(), peersFile, peers())
+	added.Added = &report.PeerAdded{Name: "lab", Key: serve.Key, Address: "192.0.2.7:7070", Command: serve.Command}
+	revoked := report.NewPeers(Envelope(), peersFile, peers()[1:])
+	revoked.Revoked = "hub"
 	version := report.NewVersion(Envelope(), "linerate")
 	version.Go = "go1.24.4" // not the compiler of the test
 	all := []Document{
 		{"version", version},
 		{"serve", serve},
+		{"peers", report.NewPeers(Envelope(), peersFile, peers())},
+		{"peers-none", report.NewPeers(Envelope(), peersFile, nil)},
+		{"peers-add", added},
+		{"peers-revoke", revoked},
 		{"export", exported(t)},
 		{"boot-recovery", bootRecovery()},
 		{"hub-check", report.NewHubCheck(Envelope(), report.HubCheckDocument{

@@ -74,6 +74,8 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 		return text.Tune(w, d, s)
 	case *report.ReportDocument:
 		return text.Report(w, d, s)
+	case *report.PeersDocument:
+		return text.Peers(w, d, s)
 	case *report.RunsDocument:
 		return text.Runs(w, d, s)
 	case *report.HistoryDocument:

@@ -1,0 +1,66 @@
+package text
+
+import (
+	"io"
+	"time"
+
+	"github.com/linerate/linerate/internal/report"
+)
+
+// Peers writes what a command did to the peers, or else their list.
+func Peers(w io.Writer, d *report.PeersDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	switch {
+	case d.Added != nil:
+		for _, e := range d.Peers {
+			if e.Name == d.Added.Name {
+				p.wrapped("", e.Name+" may "+mayDo(e)+", "+endsAt(e))
+			}
+		}
+		// On a line of its own and never wrapped: it is pasted.
+		p.line("on the other host:")
+		p.line("  %s", d.Added.Command)
+		p.wrapped("", "`linerate serve --peers` answers this key; one that runs does so within a second")
+	case d.Revoked != "":
+		p.wrapped("", d.Revoked+" is revoked: a serve that runs closes its connections within a second, "+
+			"and takes back its trials")
+	case len(d.Peers) == 0:
+		p.wrapped("", "no peer is in "+d.File+": `linerate peers add NAME` makes a key")
+	default:
+		t := newTable("peer", "may", "expires", "last use", "from")
+		for _, e := range d.Peers {
+			expires := cell{text: "never"}
+			if e.Expires != nil {
+				expires.text = dayTime(*e.Expires)
+			}
+			if e.Expired {
+				expires.paint = s.yellow
+			}
+			last := "never"
+			if e.LastUse != nil {
+				last = dayTime(*e.LastUse)
+			}
+			t.row(e.Name, mayDo(e), expires, last, e.LastFrom)
+		}
+		t.print(p, "")
+	}
+	return p.err
+}
+
+// mayDo says what a peer may do.
+func mayDo(e report.PeerEntry) string {
+	if e.AllowTuning {
+		return "measure and tune: " + e.Tuning
+	}
+	return "measure"
+}
+
+func endsAt(e report.PeerEntry) string {
+	if e.Expires == nil {
+		return "until it is revoked"
+	}
+	return "until " + dayTime(*e.Expires)
+}
+
+// dayTime is a time of this host's zone, to the second.
+func dayTime(t time.Time) string { return t.Local().Format(time.DateTime) }
