@@ -71,8 +71,8 @@ func (r *release) archiveName(target string) string {
 func (r *release) archives() error {
 	for _, target := range r.targets {
 		var items []item
-		for _, p := range programs {
-			program, err := r.program(target, p.name)
+		for _, p := range r.programs {
+			program, err := r.binary(target, p.name)
 			if err != nil {
 				return err
 			}

@@ -50,7 +50,7 @@ const nobody = "65532:65532"
 // images writes one OCI image layout for each program, with an image for each Linux. An image holds
 // the program, a directory for temporary files and one for its state, and nothing else.
 func (r *release) images() error {
-	for _, p := range programs {
+	for _, p := range r.programs {
 		l := layout{"oci-layout": []byte(`{"imageLayoutVersion":"1.0.0"}`)}
 		var manifests []descriptor
 		for _, target := range r.targets {
@@ -103,7 +103,7 @@ func (r *release) images() error {
 
 // image adds the image of one program for one architecture.
 func (r *release) image(l layout, arch, name, about string) (descriptor, error) {
-	program, err := r.program("linux/"+arch, name)
+	program, err := r.binary("linux/"+arch, name)
 	if err != nil {
 		return descriptor{}, err
 	}

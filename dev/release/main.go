@@ -15,14 +15,24 @@ const allTargets = "linux/amd64,linux/arm64,freebsd/amd64,illumos/amd64,solaris/
 
 func main() {
 	var r release
-	var targets, key string
+	var targets, key, only string
 	flag.StringVar(&r.tree, "tree", "../..", "the repository to release")
 	flag.StringVar(&r.out, "out", "../../bin/release", "directory of the files")
 	flag.StringVar(&targets, "targets", allTargets, "systems, as GOOS/GOARCH")
+	flag.StringVar(&only, "program", "", "make packages and images of this program alone, without archives; for tests")
 	flag.StringVar(&key, "key", "", "secret key of minisign that signs the checksums, outside the tree; "+
 		"its password is in LINERATE_SIGN_PASSWORD")
 	flag.Parse()
 	r.targets = strings.Split(targets, ",")
+	for _, p := range programs {
+		if only == "" || only == p.name {
+			r.programs = append(r.programs, p)
+		}
+	}
+	if len(r.programs) == 0 {
+		fmt.Fprintf(os.Stderr, "release: -program %s: linerate or linerate-hub\n", only)
+		os.Exit(2)
+	}
 	if err := run(&r, key); err != nil {
 		fmt.Fprintf(os.Stderr, "release: %v\n", err)
 		os.Exit(1)
@@ -53,9 +63,11 @@ func run(r *release, key string) error {
 		return err
 	}
 	defer os.RemoveAll(r.work)
-	for _, step := range []func() error{
-		r.build, r.manual, r.archives, r.packages, r.images, r.materials, r.formula, r.flake, r.checksums,
-	} {
+	steps := []func() error{r.build, r.manual, r.packages, r.images, r.materials}
+	if len(r.programs) == len(programs) { // an archive, and what points to it, has both
+		steps = append(steps, r.archives, r.formula, r.flake)
+	}
+	for _, step := range append(steps, r.checksums) {
 		if err := step(); err != nil {
 			return err
 		}

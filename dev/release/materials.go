@@ -50,7 +50,7 @@ func module(m *debug.Module) component {
 // wrote into the program, which is what `go version -m` prints.
 func (r *release) materials() error {
 	for _, target := range r.targets {
-		for _, p := range programs {
+		for _, p := range r.programs {
 			file := r.bin(target, p.name)
 			info, err := buildinfo.ReadFile(file)
 			if err != nil {

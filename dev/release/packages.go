@@ -27,7 +27,7 @@ var (
 
 // packages makes a .deb, .rpm and .apk of each program for each Linux.
 func (r *release) packages() error {
-	for _, p := range programs {
+	for _, p := range r.programs {
 		shared, err := r.shared(p.name)
 		if err != nil {
 			return err
@@ -37,7 +37,7 @@ func (r *release) packages() error {
 			if !linux {
 				continue
 			}
-			program, err := r.program(target, p.name)
+			program, err := r.binary(target, p.name)
 			if err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ const project = "https://github.com/linerate/linerate"
 type release struct {
 	tree, out, work string
 	targets         []string
+	programs        []program // those of this release
 
 	number   string    // of the source, such as 0.1.0
 	snapshot string    // time of a commit without a tag, such as 20261126041811
@@ -26,8 +27,11 @@ type release struct {
 	date     time.Time // of the commit
 }
 
-// programs are the two programs with the directory of their module.
-var programs = []struct{ name, module, about string }{
+// program is one program, with the directory of its module and a line for packages.
+type program struct{ name, module, about string }
+
+// programs are both of them.
+var programs = []program{
 	{"linerate", ".", "Find what keeps a host from its line rate, prove the remedy, undo anything"},
 	{"linerate-hub", "hub", "Keep the history of a host and show it on a page"},
 }
@@ -124,7 +128,7 @@ func (r *release) build() error {
 			return fmt.Errorf("target %q: write GOOS/GOARCH", target)
 		}
 		env := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=" + system, "GOARCH=" + arch}
-		for _, p := range programs {
+		for _, p := range r.programs {
 			if _, err := r.run(env, "go", "-C", p.module, "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o",
 				r.bin(target, p.name), "./cmd/"+p.name); err != nil {
 				return err
@@ -138,7 +142,7 @@ func (r *release) build() error {
 // manual writes manual pages and completions.
 func (r *release) manual() error {
 	args := []string{"run", "./dev/manual", "-o", r.work, "-date", r.date.Format(time.DateOnly)}
-	for _, p := range programs {
+	for _, p := range r.programs {
 		args = append(args, r.bin(here, p.name))
 	}
 	c := exec.Command("go", args...)
@@ -248,8 +252,8 @@ func (r *release) shared(program string) ([]item, error) {
 	return all, nil
 }
 
-// program returns a program as a file of a package.
-func (r *release) program(target, name string) (item, error) {
+// binary returns a program as a file of a package.
+func (r *release) binary(target, name string) (item, error) {
 	data, err := os.ReadFile(r.bin(target, name))
 	return item{"/usr/bin/" + filepath.Base(r.bin(target, name)), data, 0o755}, err
 }

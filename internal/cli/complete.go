@@ -239,7 +239,7 @@ func knobsOfHost(typed string) []string {
 			asked[kind] = true
 			pattern := strings.TrimSuffix(name, rest)
 			if _, ok := known[pattern]; !ok {
-				known[pattern] = subjects(host, d, rest)
+				known[pattern] = subjects(host, d, rest, typed)
 			}
 			for _, subject := range known[pattern] {
 				if !strings.HasPrefix(subject, typed) && !strings.HasPrefix(typed, subject) {
@@ -278,8 +278,28 @@ func exists(id knob.ID) bool {
 }
 
 // subjects returns the instances of a definition on this host without the rest of their names, such
-// as ethtool:eth0.
-func subjects(host *live.Host, d knob.Definition, rest string) []string {
+// as ethtool:eth0. Once an interface is typed it is the only one, and the host with its many others
+// need not be asked.
+func subjects(host *live.Host, d knob.Definition, rest, typed string) []string {
+	kind := d.Pattern.Kind() + ":"
+	if link, queue, chosen := strings.Cut(strings.TrimPrefix(typed, kind), "/"); chosen {
+		switch d.Pattern.Kind() {
+		case knob.KindLink, knob.KindQdisc, knob.KindEthtool:
+			return []string{kind + link}
+		case knob.KindQueue:
+			queue, _, _ = strings.Cut(queue, "-")
+			_, direction, _ := strings.Cut(d.Pattern.Subject(), "/")
+			direction = strings.TrimSuffix(direction, "*")
+			entries, _ := os.ReadDir(filepath.Join("/sys/class/net", filepath.Base(link), "queues"))
+			var all []string
+			for _, e := range entries {
+				if strings.HasPrefix(e.Name(), direction) && strings.HasPrefix(e.Name(), queue) {
+					all = append(all, kind+link+"/"+e.Name())
+				}
+			}
+			return all
+		}
+	}
 	ids, _ := host.Instances(context.Background(), d)
 	all := make([]string, len(ids))
 	for i, id := range ids {
