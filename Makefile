@@ -8,7 +8,8 @@ export CGO_ENABLED := 0
 # What the whole suite relies on. Guests run Debian's kernel for amd64.
 REQUIRE := $(if $(filter amd64,$(shell $(GO) env GOARCH)),all,netns,peers,sshd,browser,network,long)
 
-.PHONY: build program demo docs check test soak matrix bench race fuzz gen cross setup
+.PHONY: build program demo docs check test soak matrix bench race fuzz gen cross setup install release test-packages \
+	test-compatibility
 build: program ## two static binaries in bin/: the program, and the hub with its history and page
 	$(GO) -C hub build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/linerate-hub
 
@@ -49,6 +50,20 @@ gen: ## everything generated from the code: the archive of facts, schemas, findi
 
 cross: ## every system builds, and vets with its tests
 	dev/cross
+
+PREFIX  ?= /usr/local
+install: ## both programs with manual, completions and units below PREFIX; DESTDIR stages it, and root is asked only to copy
+	@test -x bin/linerate -a -x bin/linerate-hub || $(MAKE) build
+	PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' dev/install
+
+release: ## every file of a release in bin/release: packages, archives, images; KEY=FILE signs the checksums
+	cd dev/release && $(GO) run . $(if $(KEY),-key '$(abspath $(KEY))') $(if $(TARGETS),-targets $(TARGETS))
+
+test-packages: ## installs, upgrades and removes the packages in clean systems; needs root and the package mirrors
+	dev/test-packages
+
+test-compatibility: ## the previous release against this tree: journal, documents, measurements and tunes both ways; needs root
+	dev/test-compatibility
 
 setup: ## what the whole suite needs from Debian
 	dev/setup

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -105,7 +106,8 @@ func (a *app) rootCommand() *cobra.Command {
 change at a time in a controlled experiment, keeps only what is proven to help, and can always
 undo it.
 
-Start with ` + "`linerate demo`" + `, which runs the whole loop in a private world on this machine.`,
+Start with ` + "`linerate demo`" + `, which runs the whole loop in a private world on this machine.
+` + "`linerate help TOPIC`" + ` explains a concept; ` + "`linerate help help`" + ` lists the topics.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -139,6 +141,7 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 	root.InitDefaultCompletionCmd()
 	a.prepareHelp(root)
 	prepare(root)
+	a.complete(root)
 	return root
 }
 
@@ -172,9 +175,17 @@ func (a *app) prepareHelp(root *cobra.Command) {
 			continue
 		}
 		c.Use, c.Run = "help [COMMAND...]", nil
-		c.Short = "Show the help of a command"
-		c.Long = ""
+		c.Short = "Show the help of a command, or explain a topic"
+		c.Long = "Show the help of a command, or explain one of these topics:\n" + topicList()
 		c.RunE = func(_ *cobra.Command, words []string) error {
+			if len(words) == 1 {
+				for _, t := range topics() {
+					if t.name == words[0] {
+						_, err := fmt.Fprintf(a.out, "%s\n\n%s\n", t.title, t.text)
+						return err
+					}
+				}
+			}
 			of, rest, err := root.Find(words)
 			if err == nil {
 				err = unknownCommand(of, rest)

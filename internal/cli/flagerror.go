@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -41,6 +42,8 @@ func explainFlag(c *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		if ours, ok := iperf3Flags[unknown.GetSpecifiedName()]; ok && c.Name() == "measure" {
 			hint = fmt.Sprintf("it is %s here; `%s --help` lists the flags", ours, c.CommandPath())
+		} else if near := nearFlags(c, unknown.GetSpecifiedName()); len(near) > 0 {
+			hint = "did you mean --" + strings.Join(near, " or --") + "?"
 		}
 	case errors.As(err, &value):
 		text := fmt.Sprintf("--%s %s: ", value.GetFlag().Name, value.GetValue())
@@ -52,4 +55,19 @@ func explainFlag(c *cobra.Command, err error) error {
 		}
 	}
 	return usageError{flagError{err, hint}}
+}
+
+// nearFlags returns the flags of a command whose names are similar to a mistyped one. It asks cobra,
+// which finds the nearest command with the same measure: two letters apart, or the beginning.
+func nearFlags(c *cobra.Command, name string) []string {
+	if len(name) < 2 {
+		return nil // a letter begins too many names
+	}
+	names := cobra.Command{SuggestionsMinimumDistance: 2}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	return names.SuggestionsFor(name)
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,7 @@ import (
 type recoverFlags struct {
 	install, uninstall, show bool
 	salvage, yes             bool
+	removal                  bool
 	init, program, root      string
 }
 
@@ -47,7 +49,10 @@ recovers.
 script or an OpenRC service, as the host needs. The values of trials end with the old kernel; a
 start has to clean up the files that persist was writing when the power failed. --print shows
 the file and writes nothing, --uninstall removes it. recover does not touch a file that was
-edited.`,
+edited.
+
+--before-removal also takes back trials that a guard still watches, and then names the changes that
+stay in force. The packages of linerate run it before they remove the program. The journal stays.`,
 		Example: "  linerate recover\n  linerate recover --print\n  linerate recover --install\n" +
 			"  linerate recover --install --root /mnt/image --program /usr/local/bin/linerate",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,6 +64,9 @@ edited.`,
 			}
 			if err := a.mindRoot("recover"); err != nil {
 				return err
+			}
+			if f.removal {
+				return a.beforeRemoval(cmd.Context())
 			}
 			if f.salvage {
 				if err := a.salvage(f.yes); err != nil || !f.yes {
@@ -74,6 +82,7 @@ edited.`,
 	flags.BoolVar(&f.show, "print", false, "show the file that --install would write; write nothing")
 	flags.BoolVar(&f.salvage, "salvage", false, "show what a damaged journal still knows; write nothing")
 	flags.BoolVar(&f.yes, "yes", false, "with --salvage: start a new journal with what is known, and recover")
+	flags.BoolVar(&f.removal, "before-removal", false, "end every trial, and name the changes that stay in force")
 	flags.StringVar(&f.init, "init", "", "init system: systemd, sysvinit or openrc (default: what the host has)")
 	flags.StringVar(&f.program, "program", "", "`PATH` of linerate at the start (default: this one)")
 	flags.StringVar(&f.root, "root", "/", "write into the image or unpacked host in this `DIR`")
@@ -96,6 +105,56 @@ func (a *app) recover(ctx context.Context) error {
 	defer j.Close()
 	outcomes, err := j.Recover(ctx)
 	return recovered(outcomes, a.finishUndo("nothing to recover", outcomes, nil, err))
+}
+
+// beforeRemoval leaves nothing that needs the program: it ends the trials, whose guards are this
+// program, and names the changes that stay. These go to standard error where the outcome is a
+// document.
+func (a *app) beforeRemoval(ctx context.Context) error {
+	dir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && len(journal.Strays(durable.OS(), dir)) == 0 {
+		return a.printOutcomes("nothing was changed: there is no journal in "+dir, nil)
+	}
+	j, err := a.openJournal(journal.Deadline, "near")
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	outcomes, err := j.Recover(ctx)
+	if err == nil {
+		var trials []string
+		for _, c := range j.Changes() {
+			if c.State == journal.Trial {
+				trials = append(trials, c.ID)
+			}
+		}
+		var ended []journal.Outcome
+		ended, err = j.Undo(ctx, trials...)
+		outcomes = append(outcomes, ended...)
+	}
+	if err := recovered(outcomes, a.finishUndo("no change was on trial", outcomes, nil, err)); err != nil {
+		return err
+	}
+	stay := slices.DeleteFunc(j.Changes(), func(c journal.Change) bool { return c.State == journal.Undone })
+	if len(stay) == 0 {
+		return nil
+	}
+	said := a.out
+	if a.json {
+		said = a.err
+	}
+	changes := "1 change is"
+	if len(stay) > 1 {
+		changes = fmt.Sprintf("%d changes are", len(stay))
+	}
+	if _, err := fmt.Fprintf(said, "%s still in force; `linerate undo --all` takes them back while linerate is "+
+		"installed. The journal stays in %s.\n", changes, dir); err != nil {
+		return err
+	}
+	return text.History(said, report.NewHistory(a.envelope(""), stay), text.Style{})
 }
 
 // salvage shows what a damaged journal still knows. With repair it then starts a new journal.
@@ -150,14 +209,14 @@ func recovered(outcomes []journal.Outcome, err error) error {
 // check refuses flags that contradict each other before anything is changed.
 func (f recoverFlags) check(cmd *cobra.Command) error {
 	asked := 0
-	for _, set := range []bool{f.install, f.uninstall, f.show, f.salvage} {
+	for _, set := range []bool{f.install, f.uninstall, f.show, f.salvage, f.removal} {
 		if set {
 			asked++
 		}
 	}
 	switch {
 	case asked > 1:
-		return usagef("recover: --install, --uninstall, --print and --salvage exclude one another")
+		return usagef("recover: --install, --uninstall, --print, --salvage and --before-removal exclude one another")
 	case f.yes && !f.salvage:
 		return usagef("--yes: needs --salvage")
 	case f.init != "" && f.init != string(atboot.Systemd) && f.init != string(atboot.SysV) &&
@@ -165,7 +224,7 @@ func (f recoverFlags) check(cmd *cobra.Command) error {
 		return usagef("--init %q: not one of systemd, sysvinit, openrc", f.init)
 	}
 	for _, name := range []string{"init", "program", "root"} {
-		if (asked == 0 || f.salvage) && cmd.Flags().Changed(name) {
+		if (asked == 0 || f.salvage || f.removal) && cmd.Flags().Changed(name) {
 			return usagef("--%s: needs --install, --uninstall or --print", name)
 		}
 	}
