@@ -136,8 +136,8 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 		a.diagnoseCommand(), a.tuneCommand(), a.diskCommand(), a.nfsCommand(), a.profileCommand(), a.resolverCommand(),
 		a.reportCommand(), a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(),
 		a.persistCommand(), a.recoverCommand(), a.exportCommand(),
-		a.knobsCommand(), a.checkAdviceCommand(), a.calcCommand(), a.firewallCommand(), a.demoCommand(), a.labCommand(),
-		a.agentCommand(), a.versionCommand(), a.guardCommand(), a.labHostCommand(), a.labWorkCommand())
+		a.knobsCommand(), a.checkAdviceCommand(), a.planCommand(), a.calcCommand(), a.firewallCommand(), a.demoCommand(),
+		a.labCommand(), a.agentCommand(), a.versionCommand(), a.guardCommand(), a.labHostCommand(), a.labWorkCommand())
 	root.InitDefaultCompletionCmd()
 	a.prepareHelp(root)
 	prepare(root)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/plan"
 	"github.com/linerate/linerate/internal/diagnose/casefile"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/tune"
@@ -66,6 +67,7 @@ var documents = []Described{
 	{SchemaKnobs, KnobsDocument{}},
 	{SchemaCheckAdvice, AdviceDocument{}},
 	{SchemaCalc, CalcDocument{}},
+	{SchemaPlan, PlanDocument{}},
 	{SchemaFirewall, FirewallDocument{}},
 	{SchemaFirewallTrace, FirewallTraceDocument{}},
 	{SchemaExplain, ExplainDocument{}},
@@ -98,6 +100,11 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[advice.Verdict](): {string(advice.Harmful), string(advice.Removed), string(advice.Ignored),
 		string(advice.NowDefault),
 		string(advice.StillRight), string(advice.Unknown)},
+	reflect.TypeFor[plan.Effect](): {string(plan.AtOnce), string(plan.NewConnections), string(plan.AtReboot),
+		string(plan.LinkDown)},
+	reflect.TypeFor[plan.Undo](): {string(plan.UndoNow), string(plan.UndoReboot), string(plan.UndoDowntime)},
+	reflect.TypeFor[plan.Role](): {string(plan.Bulk), string(plan.Web), string(plan.Router), string(plan.Firewall),
+		string(plan.Latency), string(plan.Nameserver), string(plan.NFS)},
 	reflect.TypeFor[tune.Verdict](): {string(tune.Kept), string(tune.RevertedWorse), string(tune.RevertedUnproven),
 		string(tune.Refused)},
 	reflect.TypeFor[tune.Side]():  {string(tune.Near), string(tune.Far)},

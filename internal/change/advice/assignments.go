@@ -126,8 +126,9 @@ func (r *reader) assignment(text string) bool {
 	case isInterface: // rc.conf of FreeBSD
 		r.interfaceWords(FreeBSD, device, strings.Fields(value))
 	// The file's name, and with it the interface, is not in the text.
-	case name == "MTU" || name == "MTUBytes": // ifcfg-eth0, systemd.link
+	case name == "MTU" || name == "MTUBytes" || name == "ethernet.mtu": // ifcfg-eth0, systemd.link, NetworkManager.conf
 		r.add("", "link:*/mtu", value)
+	case name == "match-device": // of NetworkManager.conf: which interfaces the lines below it are for
 	case name == "ETHTOOL_OPTS":
 		words := strings.Fields(value)
 		if len(words) > 0 && !strings.HasPrefix(words[0], "-") {

@@ -56,6 +56,8 @@ func commandTable(name string) reads {
 		return (*reader).dladm
 	case "netsh":
 		return (*reader).netsh
+	case "sc":
+		return (*reader).service
 	case "reg":
 		return (*reader).reg
 	case "kldload":
@@ -416,34 +418,11 @@ func (r *reader) mount(c, _ command) bool {
 		if w == "-o" && i+1 < len(c.words) {
 			r.nfsOptions(c.words[len(c.words)-1], c.words[i+1])
 		}
-	}
-	return true
-}
-
-// mountedLine is a line of fstab: device, mount point, type, options. The device of NFS is
-// HOST:PATH, which no other has (fstab(5), nfs(5)).
-var mountedLine = regexp.MustCompile(`^\S+:\S+\s+(/\S*)\s+nfs[34]?\s+(\S+)`)
-
-func (r *reader) mounted(text string) bool {
-	m := mountedLine.FindStringSubmatch(text)
-	if m != nil {
-		r.nfsOptions(m[1], m[2])
-	}
-	return m != nil
-}
-
-func (r *reader) nfsOptions(point, options string) {
-	// Of the many options only those are settings of the transfer; the others are about caching and
-	// meaning.
-	for _, o := range strings.Split(options, ",") {
-		name, value, ok := strings.Cut(o, "=")
-		switch {
-		case ok && (name == "rsize" || name == "wsize" || name == "nconnect" || name == "proto"):
-			r.add("", "nfs:"+point+"/"+name, value)
-		case o == "udp" || o == "tcp":
-			r.add("", "nfs:"+point+"/proto", o)
+		if w == "-t" && i+1 < len(c.words) && c.words[i+1] == "ramfs" {
+			r.add(Linux, "mount:ramfs", c.words[len(c.words)-1])
 		}
 	}
+	return true
 }
 
 // echo reads a value written to a file below /proc or /sys, and a line appended to a file of

@@ -24,7 +24,7 @@ var loneName = regexp.MustCompile(`^(?:-\s*)?(?:(?:name|key|title)\s*(?:=>|:|=)\
 var blockHead = regexp.MustCompile(`^[\w:]*sysctl[\w:]*\s*\{?\s*["'](` + namePattern + `)["']\s*(?::|do\b)?\s*(.*)$`)
 
 // valueLine is the value that belongs to a name above it.
-var valueLine = regexp.MustCompile(`^(?:-\s*)?["']?value["']?\s*(?:=>|:|=|\s)\s*(.+?)\s*,?\s*\}?$`)
+var valueLine = regexp.MustCompile(`^(?:-\s*)?["']?value["']?\s*(=>|:|=|\s)\s*(.+?)\s*,?\s*\}?$`)
 
 // inlineBlock is a name and a value in one mapping: { name: 'N', value: 'V' }, name=N value=V.
 var inlineBlock = regexp.MustCompile(`\b(?:name|key)["']?\s*[:=]\s*["']?(` + namePattern +
@@ -138,7 +138,11 @@ func (r *reader) pendingValue(text string) bool {
 	}
 	name := r.pending
 	r.pending = ""
-	return r.block(name, m[1])
+	// A sentence may begin with the word as well.
+	if len(strings.Fields(m[2])) > 1 && strings.TrimSpace(m[1]) == "" && !numbers.MatchString(plainValue(m[2])) {
+		return false
+	}
+	return r.block(name, m[2])
 }
 
 // plainValue strips quotes, brackets of a list and the priority of Nix from a value, and the

@@ -374,31 +374,8 @@ func numberAt(value string, field int) (int64, bool) {
 // againstDefault compares with the default of the release: an equal value is NowDefault, and a
 // lower one is Harmful where the fact has a reason.
 func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (Judgement, bool) {
-	// Two sources: the catalogue has the default of the kernel that it was read on, the facts have
-	// the history. Where both speak the history counts, because it knows the release that is judged
-	// for.
-	was, since, source, read := d.Default, "", d.Source, ""
-	if was != "" && d.DefaultOn != "" {
-		read = " (read on " + d.DefaultOn + ")"
-	}
-	for i, h := range f.Defaults {
-		from, err := ParseRelease(j.For, h.Since)
-		if err != nil || release.before(from) {
-			continue
-		}
-		was, since, source, read = h.Value, h.Since, f.Source, ""
-		if i == 0 {
-			since = "" // the oldest that is known need not be the first
-		}
-	}
-	// A setting without effect has a default as well.
-	without := slices.ContainsFunc(f.Rules, func(r rule) bool {
-		return !r.asksValue() && r.Verdict.Rank() > NowDefault.Rank()
-	})
-	if was == "" && j.For == Linux && !without {
-		was, source, read = namespaceDefaults()[strings.TrimPrefix(j.Knob, "sysctl:")],
-			"a fresh network namespace of Linux 6.18", " (read on Linux 6.18)"
-	}
+	k := knownDefault(j.For, j.Knob, f, d, release)
+	was, since, source, read := k.value, k.since, k.source, k.read
 	if was == "" {
 		return j, false
 	}
@@ -447,6 +424,51 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 		return j, true
 	}
 	return j, false
+}
+
+// known is a default with what is known about it.
+type known struct{ value, since, source, read string }
+
+// knownDefault returns the default of a setting on a release; an empty value: not known, or
+// different from host to host.
+func knownDefault(o OS, name string, f fact, d knob.Definition, release Release) known {
+	// Two sources: the catalogue has the default of the kernel that it was read on, the facts have
+	// the history. Where both speak the history counts, because it knows the release that is judged
+	// for.
+	k := known{value: d.Default, source: d.Source}
+	if k.value != "" && d.DefaultOn != "" {
+		k.read = " (read on " + d.DefaultOn + ")"
+	}
+	for i, h := range f.Defaults {
+		from, err := ParseRelease(o, h.Since)
+		if err != nil || release.before(from) {
+			continue
+		}
+		k = known{value: h.Value, since: h.Since, source: f.Source}
+		if i == 0 {
+			k.since = "" // the oldest that is known need not be the first
+		}
+	}
+	// A setting without effect has a default as well.
+	without := slices.ContainsFunc(f.Rules, func(r rule) bool {
+		return !r.asksValue() && r.Verdict.Rank() > NowDefault.Rank()
+	})
+	if k.value == "" && o == Linux && !without {
+		k = known{value: namespaceDefaults()[strings.TrimPrefix(name, "sysctl:")],
+			source: "a fresh network namespace of Linux 6.18", read: " (read on Linux 6.18)"}
+	}
+	return k
+}
+
+// Default returns the default of a setting on a release of a system, in the notation of Setting.
+// Empty: not known, or different from host to host.
+func Default(o OS, release Release, name string) string {
+	f, _ := factOf(o, name)
+	d := knob.Definition{}
+	if o == Linux {
+		d, _ = definition(name)
+	}
+	return knownDefault(o, name, f, d, release).value
 }
 
 // lowerFirst continues a sentence behind a colon. Names in capitals (TCP, RDMA) stay as they are,

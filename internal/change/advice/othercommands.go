@@ -1,6 +1,9 @@
 package advice
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // ndd reads `ndd -set /dev/tcp PARAMETER VALUE` of Solaris; -get sets nothing. HP-UX has a program
 // of the same name and form, with other parameters; parameters without a fact here stay unknown.
@@ -198,4 +201,44 @@ func (r *reader) reg(c, _ command) bool {
 		r.add(Windows, "registry:"+shortHive(w[2])+`\`+name, number(data))
 	}
 	return true
+}
+
+// service reads sc config NAME start= disabled, which ends a service of Windows for good.
+func (r *reader) service(c, _ command) bool {
+	w := strings.Fields(strings.ReplaceAll(strings.ToLower(strings.Join(c.words, " ")), "start=", "start= "))
+	if len(w) != 5 || w[1] != "config" || w[3] != "start=" {
+		return false
+	}
+	name := c.words[2]
+	if w[2] == "sharedaccess" {
+		name = "SharedAccess"
+	}
+	r.add(Windows, "service:"+name, w[4])
+	return true
+}
+
+// mountedLine is a line of fstab: device, mount point, type, options. The device of NFS is
+// HOST:PATH, which no other has (fstab(5), nfs(5)).
+var mountedLine = regexp.MustCompile(`^\S+:\S+\s+(/\S*)\s+nfs[34]?\s+(\S+)`)
+
+func (r *reader) mounted(text string) bool {
+	m := mountedLine.FindStringSubmatch(text)
+	if m != nil {
+		r.nfsOptions(m[1], m[2])
+	}
+	return m != nil
+}
+
+func (r *reader) nfsOptions(point, options string) {
+	// Of the many options only those are settings of the transfer; the others are about caching and
+	// meaning.
+	for _, o := range strings.Split(options, ",") {
+		name, value, ok := strings.Cut(o, "=")
+		switch {
+		case ok && (name == "rsize" || name == "wsize" || name == "nconnect" || name == "proto"):
+			r.add("", "nfs:"+point+"/"+name, value)
+		case o == "udp" || o == "tcp":
+			r.add("", "nfs:"+point+"/proto", o)
+		}
+	}
 }

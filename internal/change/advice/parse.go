@@ -104,6 +104,7 @@ func (r *reader) read() {
 	for _, form := range []func(string) bool{
 		r.kernelOption, r.moduleOptions, r.etcSystem, r.driverConf, r.mounted, r.named, r.unbound, r.bootLine, r.assignment,
 		r.hostname, r.table, r.pair, r.spread, r.bare, r.within,
+		r.prose,
 	} {
 		if form(text) {
 			return

@@ -76,7 +76,7 @@ func (p *Planner) device(s *Step, d bootconf.Device) {
 // script makes a step of one program that the owner of an interface runs when it comes up.
 func (p *Planner) script(s *Step, format Format, name, body string) {
 	s.Format = format
-	s.Files = []journal.File{{Path: name, Content: "#!/bin/sh\n" + header(s.Change) + body, Mode: 0o755}}
+	s.Files = []journal.File{{Path: name, Content: "#!/bin/sh\n" + s.header + body, Mode: 0o755}}
 }
 
 // connectionDefault plans for NetworkManager, which sets the MTU of its interfaces at every

@@ -39,6 +39,8 @@ type Step struct {
 	Conflicts []bootconf.Line
 	// Notes are further conditions and steps for the user.
 	Notes []string
+
+	header string // begins every file
 }
 
 // Host is what a plan depends on.
@@ -49,6 +51,9 @@ type Host struct {
 	Device func(name string) bootconf.Device
 	// Managers are the programs that bring interfaces up, by the names of package owner.
 	Managers []string
+	// Header returns the comments that begin the files of a change; nil: they name the change of the
+	// journal and its undo.
+	Header func(journal.Change) string
 }
 
 // Planner plans for one host, change after change: a later step knows the files of those before it.
@@ -62,13 +67,16 @@ func New(h Host) *Planner {
 	if h.Device == nil {
 		h.Device = func(name string) bootconf.Device { return bootconf.FindDevice(h.Root, name) }
 	}
+	if h.Header == nil {
+		h.Header = header
+	}
 	return &Planner{host: h, files: map[string]journal.File{}}
 }
 
 // Plan returns the step of one change. Changes of one knob are to be planned in the order in which
 // they were made. A change that has a value which no file can hold is ByHand.
 func (p *Planner) Plan(c journal.Change) Step {
-	s := Step{Change: c, Format: ByHand}
+	s := Step{Change: c, Format: ByHand, header: p.host.Header(c)}
 	if strings.ContainsFunc(string(c.To), unicode.IsControl) {
 		s.Line = "the value holds control characters, which no configuration file can"
 		return s
@@ -114,7 +122,7 @@ func (p *Planner) conflicts(s *Step) {
 	s.Conflicts = append(s.Conflicts, line)
 }
 
-// header begins every file of ours.
+// header begins every file of a change of the journal.
 func header(c journal.Change) string {
 	return fmt.Sprintf("# linerate change %s: %s = %s\n# `linerate undo %s` takes this file out again.\n", c.ID,
 		c.Knob, c.To, c.ID)
@@ -123,7 +131,7 @@ func header(c journal.Change) string {
 // only makes a step of one file.
 func (s *Step) only(format Format, name, text string) {
 	s.Format = format
-	s.Files = []journal.File{{Path: name, Content: header(s.Change) + text, Mode: 0o644}}
+	s.Files = []journal.File{{Path: name, Content: s.header + text, Mode: 0o644}}
 }
 
 func (p *Planner) sysctl(s *Step) {

@@ -9,6 +9,9 @@ import (
 	"github.com/linerate/linerate/internal/host/bus"
 )
 
+// isaWire is the Ethernet that cards of ISA are for, in bits per second.
+const isaWire = 10e6
+
 // ofBus returns the rate that a card gets in its slot. The figure for PCIe is per direction, the
 // others are for both together. A shared bus is reported but not divided, because the load of the
 // neighbours is not known.
@@ -42,7 +45,11 @@ func ofBus(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 	case "eisa":
 		what = "EISA, 32 bits at 8.33 MHz"
 	case "isa":
-		what = fmt.Sprintf("ISA, %d bits at 8.33 MHz, the most it can be; a card of 8 bits gets a quarter", width)
+		// The wire is Ethernet at 10 Mb/s in full frames; no card of ISA is known to show its speed.
+		own := bus.SharedMemoryRate(isaWire*GoodputRatio(1500, false, false), nominal*share)
+		what = fmt.Sprintf("ISA, %d bits at 8.33 MHz, the most it can be; a card of 8 bits gets a quarter, "+
+			"and one that receives into memory of its own before it is copied delivers %s of TCP payload (1 / (1/wire + 1/bus))",
+			width, unit.BitRate(own))
 	default:
 		what = strings.ToUpper(b.Kind)
 	}

@@ -2,6 +2,7 @@ package ceiling
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -83,6 +84,7 @@ func ofInterrupts(s *host.Snapshot, dev *host.Interface, interrupts moderation.I
 		c.Why = fmt.Sprintf(
 			"%.0f interrupts/s (%s) × at most %d frames, what a receive ring holds between two of them%s = %s",
 			float64(interrupts), because, ring, of, c.Why)
+		c.Why += gathered(dev, interrupts, ring, queues, strings.HasSuffix(c.Name, "@64B"))
 		all = append(all, c)
 	}
 	budget, ok := s.SysctlNumber("net.core.netdev_budget")
@@ -97,6 +99,20 @@ func ofInterrupts(s *host.Snapshot, dev *host.Interface, interrupts moderation.I
 		all = append(all, c)
 	}
 	return all
+}
+
+// gathered says how many frames a full link brings for each interrupt, and from which interrupt rate
+// on the ring holds them.
+func gathered(dev *host.Interface, interrupts moderation.InterruptsPerSecond, ring uint32, queues int,
+	smallest bool) string {
+	mtu := dev.MTUBytes
+	if smallest {
+		mtu = moderation.MinimumPayload
+	}
+	packets := moderation.LineRate(unit.BitRate(dev.SpeedBitsPerSec), mtu) / moderation.PacketsPerSecond(queues)
+	needed := moderation.RateForFrames(packets, float64(ring))
+	return fmt.Sprintf("; a full link brings %.0f frames for each interrupt, and the ring holds them from "+
+		"%.0f interrupts/s on", moderation.FramesPerInterrupt(packets, interrupts), math.Ceil(float64(needed)))
 }
 
 // asRate converts a rate of packets to a rate on the wire: in full frames if that stays under the

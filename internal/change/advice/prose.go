@@ -1,0 +1,96 @@
+package advice
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Forms in which sentences give a value for a setting. Each names the setting by a name that can
+// denote only one, and gives one number in a fixed form of words; other sentences are listed as not
+// understood, and no value is guessed.
+var (
+	// a DWORD named NAME … NUMBER: the number may come in the next sentence.
+	dwordNamed = regexp.MustCompile(
+		`(?i)\b(?:DWORD|registry value|registry entry)(?:\s+value)?,?\s+(?:named|called)\s+["']?(\w+)["']?`)
+	// NAME should be set to N, set NAME to N, NAME must be N.
+	shouldBe = regexp.MustCompile(`\b([A-Za-z][\w.]*)["']?\s+(?:should|must)\s+be\s+(?:set\s+to\s+)?["']?(\d+)\b`)
+	setTo    = regexp.MustCompile(`\b(?i:set|change)\s+["']?([A-Za-z][\w.]*)["']?\s+to\s+["']?(\d+)\b`)
+	// NAME=N in a sentence, for parameters of modules.
+	moduleWithin = regexp.MustCompile(`(?:^|[\s("'` + "`" + `])([A-Z]\w+)=(\d+(?:,\d+)*)`)
+	// the HZ value set to N; DEVICE_POLLING and HZ=N: words of a kernel configuration.
+	clockWords = regexp.MustCompile(`\bHZ\s+value\s+(?:was\s+)?set\s+(?:to|at)\s+(\d+)|\bDEVICE_POLLING\b.*?\bHZ=(\d+)`)
+	polling    = regexp.MustCompile(`\b(?:kernel|compiled|options?)\b.*\bDEVICE_POLLING\b`)
+	// a rule of ipfw that jumps, as a command or in a sentence.
+	skipto = regexp.MustCompile(`\bipfw\b.*\bskipto\b(?:\s+(\d+))?`)
+
+	wholeNumber = regexp.MustCompile(`\b\d+\b`)
+)
+
+// prose reads settings out of a sentence.
+func (r *reader) prose(text string) bool {
+	before := len(r.advice.Settings)
+	if at := dwordNamed.FindStringSubmatchIndex(text); at != nil {
+		r.dword(text[at[2]:at[3]], text[at[1]:])
+	}
+	for _, form := range []*regexp.Regexp{shouldBe, setTo} {
+		for _, m := range form.FindAllStringSubmatch(text, -1) {
+			r.byName(m[1], m[2])
+		}
+	}
+	for _, m := range moduleWithin.FindAllStringSubmatch(text, -1) {
+		if full, ok := bareNames()["module"][m[1]]; ok {
+			r.add(Linux, full, m[2])
+		}
+	}
+	for _, m := range clockWords.FindAllStringSubmatch(text, -1) {
+		r.add(FreeBSD, "option:HZ", m[1]+m[2])
+	}
+	if polling.MatchString(text) {
+		r.add(FreeBSD, "option:DEVICE_POLLING", "yes")
+	}
+	if m := skipto.FindStringSubmatch(text); m != nil {
+		r.add(FreeBSD, "ipfw:skipto", m[1])
+	}
+	return len(r.advice.Settings) > before
+}
+
+// dword reads the value of a registry entry that a sentence names: the only number up to the next
+// named entry. Of several numbers any could be it.
+func (r *reader) dword(name, rest string) {
+	full, ok := bareNames()["registry"][name]
+	if !ok {
+		return
+	}
+	for _, word := range strings.Fields(rest) {
+		if _, other := bareNames()["registry"][strings.Trim(word, `"'.,:`)]; other {
+			rest, _, _ = strings.Cut(rest, word)
+			break
+		}
+	}
+	if all := wholeNumber.FindAllString(rest, 2); len(all) == 1 {
+		r.add(Windows, full, all[0])
+		return
+	}
+	r.unread()
+}
+
+// camel is a name that is no word of a language: TcpWindowSize, and not MTU.
+var camel = regexp.MustCompile(`^[A-Z][a-z0-9]+[A-Z]\w+$`)
+
+// byName adds a setting whose name can denote only one.
+func (r *reader) byName(name, value string) {
+	name = strings.TrimRight(name, ".")
+	if strings.Contains(name, ".") {
+		r.sysctl(name, value)
+		return
+	}
+	if !camel.MatchString(name) {
+		return
+	}
+	for _, kind := range []string{"registry", "module"} {
+		if full, ok := bareNames()[kind][name]; ok {
+			r.add(bareOS[kind], full, value)
+			return
+		}
+	}
+}
