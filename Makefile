@@ -44,8 +44,8 @@ race: ## the tests that need nothing but Go, under the race detector; needs a C 
 fuzz: ## every fuzz target for ten seconds
 	dev/fuzz 10s
 
-gen: ## everything generated from the code: the archive of facts, schemas, finding pages, reference pages, the map in ARCHITECTURE.md
-	$(GO) test -count=1 ./internal ./internal/diagnose ./internal/cli ./internal/change/advice -run 'Generated' -update
+gen: ## everything generated from the code: schemas, finding pages, reference pages, the map in ARCHITECTURE.md
+	$(GO) test -count=1 ./internal ./internal/diagnose ./internal/cli -run 'Generated' -update
 	$(GO) -C hub test -count=1 ./internal/daemon ./internal/web/api -run 'Generated' -update
 
 cross: ## every system builds, and vets with its tests

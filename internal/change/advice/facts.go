@@ -2,14 +2,22 @@ package advice
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 
 	"github.com/linerate/linerate/internal/change/knob"
 )
+
+// factFiles is the knowledge beyond the catalogue of knobs: the history of Linux settings, and the
+// settings of other systems.
+//
+//go:embed facts/*.json
+var factFiles embed.FS
 
 // fact is the knowledge about one setting, or about all settings whose names match its pattern.
 //
@@ -62,13 +70,20 @@ type rule struct {
 // asksValue reports whether the rule looks at the value.
 func (r rule) asksValue() bool { return len(r.Values) > 0 || r.Below != nil || r.Above != nil }
 
-// facts are the knowledge beyond the catalogue of knobs, in the order of the files facts/*.json:
-// the history of Linux settings, and the settings of other systems.
+// facts are all of them, in the order of the files.
 var facts = sync.OnceValue(func() []fact {
+	names, err := fs.Glob(factFiles, "facts/*.json")
+	if err != nil {
+		panic("built-in facts: " + err.Error())
+	}
 	var all []fact
-	for _, name := range factNames(".json") {
-		some, err := parseFacts([]byte(factFiles()[name]))
-		all = append(all, some...)
+	for _, name := range names {
+		data, err := factFiles.ReadFile(name)
+		if err == nil {
+			var some []fact
+			some, err = parseFacts(data)
+			all = append(all, some...)
+		}
 		if err != nil {
 			// The data is part of this program and its tests parse it.
 			panic(fmt.Sprintf("built-in facts: %s: %v", name, err))

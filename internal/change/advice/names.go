@@ -1,29 +1,38 @@
 package advice
 
 import (
+	_ "embed"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// namespaceDefaults are the values of sysctls below net in a fresh network namespace of Linux 6.18,
-// by name, without those that depend on memory, on modules or on the host. The file has a name and
-// a value on each line.
+// linuxNames are the sysctls below net of Linux 6.18, read from /proc/sys in a fresh network
+// namespace with bridge, connection tracking and MPTCP; an interface is a star.
+//
+//go:embed facts/linux-names.txt
+var linuxNames string
+
+// linuxDefaults are the values of sysctls below net in a fresh network namespace of Linux 6.18, a
+// name and a value on each line, without those that depend on memory, on modules or on the host.
+//
+//go:embed facts/linux-defaults.txt
+var linuxDefaults string
+
+// namespaceDefaults are these values by name.
 var namespaceDefaults = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
-	for _, line := range strings.Split(factFiles()["linux-defaults.txt"], "\n") {
+	for _, line := range strings.Split(linuxDefaults, "\n") {
 		name, value, _ := strings.Cut(line, " ")
 		all[name] = value
 	}
 	return all
 })
 
-// netNames are the sysctls below net of Linux 6.18, by the tree that they are in: the first two
-// parts. They were read from /proc/sys in a fresh network namespace with bridge, connection
-// tracking and MPTCP; an interface is a star.
+// netNames are these names, by the tree that they are in: the first two parts.
 var netNames = sync.OnceValue(func() map[string][]string {
 	all := map[string][]string{}
-	for _, name := range strings.Fields(factFiles()["linux-names.txt"]) {
+	for _, name := range strings.Fields(linuxNames) {
 		all[tree(name)] = append(all[tree(name)], name)
 	}
 	return all

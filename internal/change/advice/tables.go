@@ -1,12 +1,34 @@
 package advice
 
 import (
+	"embed"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 )
+
+// tableFiles are the settings of FreeBSD, Solaris and Windows with their defaults, one a line. The
+// files facts/*.json have what a line cannot say: rules for single values and for releases.
+//
+// A line has five columns, separated by tabs:
+//
+//   - the name, which may be a pattern;
+//   - the default: one value, or RELEASE=VALUE,RELEASE=VALUE where it changed, or - where it
+//     differs from host to host;
+//   - the range: FIRST..LAST, words separated by bars, or - for every value;
+//   - the sense: the direction in which a change is wrong (see senses);
+//   - what the setting does, as a sentence, or as the object of "Raises" for the senses more and
+//     less.
+//
+// "@os SYSTEM", "@source TEXT" and "@since RELEASE", the first release that defaults hold for,
+// apply to the lines below them. "closed PREFIX" declares that the file has every name directly
+// below the prefix; "listed PATTERN" declares it for names that no other fact knows.
+//
+//go:embed facts/*.tsv
+var tableFiles embed.FS
 
 // senses are what the fourth column can say, with the rules that follow from it. text is the fifth
 // column, source the present source.
@@ -63,26 +85,16 @@ type tables struct {
 	listed map[OS][]string // patterns of which every name is known
 }
 
-// tablesOf are the settings of FreeBSD, Solaris and Windows with their defaults, one a line. The
-// files facts/*.json have what a line cannot say: rules for single values and for releases.
-//
-// A line has five columns, separated by tabs:
-//
-//   - the name, which may be a pattern;
-//   - the default: one value, or RELEASE=VALUE,RELEASE=VALUE where it changed, or - where it
-//     differs from host to host;
-//   - the range: FIRST..LAST, words separated by bars, or - for every value;
-//   - the sense: the direction in which a change is wrong (see senses);
-//   - what the setting does, as a sentence, or as the object of "Raises" for the senses more and
-//     less.
-//
-// "@os SYSTEM", "@source TEXT" and "@since RELEASE", the first release that defaults hold for,
-// apply to the lines below them. "closed PREFIX" declares that the file has every name directly
-// below the prefix; "listed PATTERN" declares it for names that no other fact knows.
+// tablesOf parses them once.
 var tablesOf = sync.OnceValue(func() tables {
 	all := tables{closed: map[OS][]string{}, listed: map[OS][]string{}}
-	for _, name := range factNames(".tsv") {
-		if err := all.parse(factFiles()[name]); err != nil {
+	names, _ := fs.Glob(tableFiles, "facts/*.tsv") // the only error is a bad pattern
+	for _, name := range names {
+		data, err := tableFiles.ReadFile(name)
+		if err == nil {
+			err = all.parse(string(data))
+		}
+		if err != nil {
 			// The data is part of this program and its tests parse it.
 			panic(fmt.Sprintf("built-in tables: %s: %v", name, err))
 		}
