@@ -32,7 +32,7 @@ func (t *Test) openUDP(ctx context.Context, spec traffic.Spec, port int, m Means
 		t.sockets = append(t.sockets, s)
 		o := datagram.SendOptions{
 			Bytes: spec.PacketBytes, BitRate: spec.RateBitsPerSec / share, PacketRate: spec.RatePacketsPerSec / share,
-			Batch: datagram.Batch(spec.Batch), Header: t.header, First: 1,
+			Batch: datagram.Batch(spec.Batch), Header: t.header, First: 1, Every: datagram.BurstTime,
 			PayloadBytes: spec.Bytes / int64(spec.Streams),
 		}
 		w, sender, err := datagram.NewSender(m.Out, s, o)

@@ -1,6 +1,7 @@
 package iperf3
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -98,7 +99,7 @@ type udpOptions struct {
 	batch   datagram.Batch // empty: the fastest available
 	bytes   int64          // to send on this stream; 0: until the test ends
 	packets float64        // per second, instead of the rate of the parameters; 0: that rate
-	every   time.Duration  // send with a rate in bursts of this time; 0: as evenly as possible
+	every   time.Duration  // send with a rate in bursts of this time; 0: datagram.BurstTime
 }
 
 // addTCP adds a connection as the next stream and takes ownership of it.
@@ -137,7 +138,7 @@ func (l *load) addUDP(s *datagram.Socket, sends bool, o udpOptions) (err error) 
 	if sends {
 		so := datagram.SendOptions{
 			Bytes: l.p.BlockBytes, BitRate: l.p.BitsPerSec, Batch: o.batch, Header: l.p.header(), First: 1,
-			PayloadBytes: o.bytes, Every: o.every,
+			PayloadBytes: o.bytes, Every: cmp.Or(o.every, datagram.BurstTime),
 		}
 		if o.packets > 0 {
 			so.BitRate, so.PacketRate = 0, o.packets

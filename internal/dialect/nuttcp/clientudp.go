@@ -42,7 +42,7 @@ func (t *Test) sendUDP(ctx context.Context, spec traffic.Spec, m Means) error {
 	}
 	w, sender, err := datagram.NewSender(m.Out, s, datagram.SendOptions{
 		Bytes: t.p.blockBytes, BitRate: spec.RateBitsPerSec, PacketRate: spec.RatePacketsPerSec,
-		Batch:  datagram.Batch(spec.Batch),
+		Batch: datagram.Batch(spec.Batch), Every: datagram.BurstTime,
 		Header: headerOf(t.p), PayloadBytes: t.p.amount(),
 	})
 	if errors.Is(err, datagram.ErrBadOptions) {
