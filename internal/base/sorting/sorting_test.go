@@ -26,7 +26,7 @@ func records(n, keys int, seed uint64) []record {
 	list := make([]record, n)
 	for i := range list {
 		key := random.IntN(keys)
-		list[i] = record{key: key, name: fmt.Sprint("eth", key), number: i}
+		list[i] = record{key: key, name: fmt.Sprint("eth", key), number: i, values: [3]float64{float64(i)}}
 	}
 	return list
 }
