@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -109,12 +108,13 @@ func (a *app) peersRevokeCommand(file *string) *cobra.Command {
 			}
 			name := args[0]
 			if err := f.Edit(cmd.Context(), func(peers []roster.Peer) ([]roster.Peer, error) {
-				left := slices.DeleteFunc(slices.Clone(peers), func(p roster.Peer) bool { return p.Name == name })
-				if len(left) == len(peers) {
-					return nil, flagError{fmt.Errorf("revoke: no peer %q is in %s", name, f.Path),
-						"`linerate peers list` names the peers"}
+				for i := range peers {
+					if peers[i].Name == name {
+						return append(peers[:i], peers[i+1:]...), nil
+					}
 				}
-				return left, nil
+				return nil, flagError{fmt.Errorf("revoke: no peer %q is in %s", name, f.Path),
+					"`linerate peers list` names the peers"}
 			}); err != nil {
 				return err
 			}
@@ -146,8 +146,8 @@ func (a *app) peersAdd(ctx context.Context, file, name string, f peerFlags) erro
 		return err
 	}
 	if err := at.Edit(ctx, func(peers []roster.Peer) ([]roster.Peer, error) {
-		for _, old := range peers {
-			if old.Name == name {
+		for i := range peers {
+			if peers[i].Name == name {
 				return nil, flagError{fmt.Errorf("add: a peer %q is in %s already", name, at.Path),
 					"revoke it first for a new key, or choose another name"}
 			}
@@ -206,9 +206,10 @@ func (a *app) printPeers(f roster.File, fill func(*report.PeersDocument)) error 
 		a.warn("the last uses are missing: %v", err)
 	}
 	now := time.Now()
-	entries := make([]report.PeerEntry, 0, len(peers))
-	for _, p := range peers {
-		e := report.PeerEntry{Name: p.Name, AllowTuning: p.Tuning != nil, Expired: p.Expired(now)}
+	entries := make([]report.PeerEntry, len(peers))
+	for i := range peers {
+		p, e := &peers[i], &entries[i]
+		e.Name, e.AllowTuning, e.Expired = p.Name, p.Tuning != nil, p.Expired(now)
 		if p.Tuning != nil {
 			e.Tuning = p.Tuning.String()
 		}
@@ -221,7 +222,6 @@ func (a *app) printPeers(f roster.File, fill func(*report.PeersDocument)) error 
 		if u, used := uses[p.Key.ID()]; used {
 			e.LastUse, e.LastFrom = &u.Time, u.From
 		}
-		entries = append(entries, e)
 	}
 	doc := report.NewPeers(a.envelope(""), f.Path, entries)
 	fill(doc)

@@ -27,20 +27,20 @@ const (
 
 // fit refuses flags that do not go together.
 func (f serveFlags) fit(changed func(string) bool) error {
-	with := func(flag, why string, others ...string) error {
-		for _, other := range others {
-			if changed(flag) && changed(other) {
-				return usageError{flagError{fmt.Errorf("serve: --%s does not go with --%s", other, flag), why}}
+	for _, pair := range [...][2]string{
+		{"stdio", "accept"}, {"stdio", "peers"}, {"stdio", "once"}, {"once", "accept"}, {"peers", "once"},
+		{"peers", "allow-tuning"}, {"peers", "key"}, {"peers", "key-file"}, {"peers", "key-expires"},
+		{"peers", "key-clients"},
+	} {
+		if changed(pair[0]) && changed(pair[1]) {
+			why := "`linerate serve --help` says more"
+			if pair[0] == "peers" {
+				why = "the file says what each peer may do and how long: `linerate peers --help`"
 			}
+			return usageError{flagError{fmt.Errorf("serve: --%s does not go with --%s", pair[1], pair[0]), why}}
 		}
-		return nil
 	}
-	return errors.Join(
-		with("stdio", "the client comes over ssh", "accept", "peers", "once"),
-		with("peers", "the file says what each peer may do and how long: `linerate peers --help`",
-			"allow-tuning", "key", "key-file", "key-expires", "key-clients", "once"),
-		with("once", "it ends with its one client", "accept"),
-	)
+	return nil
 }
 
 // peersFile returns the file of the peers: the one that is named; or that of the state directory,

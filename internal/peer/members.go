@@ -15,14 +15,13 @@ func (s *server) mayEnter(conn *wire.Conn) error {
 	if s.Peers == nil {
 		return nil
 	}
-	p, known := s.Peers.Of(conn.Key())
-	return s.endOf(p, known)
+	return s.endOf(s.Peers.Of(conn.Key()))
 }
 
-// endOf returns why a peer may not stay; nil if it may.
-func (s *server) endOf(p roster.Peer, known bool) error {
+// endOf returns why a peer may not stay; nil if it may. A revoked peer is nil.
+func (s *server) endOf(p *roster.Peer) error {
 	switch {
-	case !known:
+	case p == nil:
 		return errKeyRevoked
 	case s.Peers.Expired(p):
 		return keyRefusal{"the key has expired", "on that host, `linerate peers revoke " + p.Name +
@@ -42,7 +41,7 @@ func (s *server) nameOf(conn *wire.Conn) string {
 		return "a client over ssh"
 	}
 	if s.Peers != nil {
-		if p, known := s.Peers.Of(conn.Key()); known {
+		if p := s.Peers.Of(conn.Key()); p != nil {
 			return fmt.Sprintf("%s, peer %s", a, p.Name)
 		}
 	}
@@ -54,8 +53,8 @@ func (c *session) permission() *knob.Permission {
 	if c.Peers == nil {
 		return c.Tuning
 	}
-	p, known := c.Peers.Of(c.conn.Key())
-	if c.endOf(p, known) != nil {
+	p := c.Peers.Of(c.conn.Key())
+	if c.endOf(p) != nil {
 		return nil
 	}
 	return p.Tuning
@@ -66,7 +65,7 @@ func (c *session) notePeer() {
 	if c.Peers == nil {
 		return
 	}
-	if p, known := c.Peers.Of(c.conn.Key()); known {
+	if p := c.Peers.Of(c.conn.Key()); p != nil {
 		c.Peers.Used(p, c.ip)
 	}
 }
@@ -92,8 +91,7 @@ func (s *server) watchPeers(ctx context.Context) (end func()) {
 // dropLost closes the clients whose keys have been revoked or have expired.
 func (s *server) dropLost() {
 	for _, c := range s.clientsOpen() {
-		p, known := s.Peers.Of(c.conn.Key())
-		if why := s.endOf(p, known); why != nil && c.leave() {
+		if why := s.endOf(s.Peers.Of(c.conn.Key())); why != nil && c.leave() {
 			s.Log(fmt.Sprintf("%s is closed: %v", c.conn.RemoteAddr(), why))
 			go c.goodbye(fmt.Sprintf("%s closes the connection: %v", s.HostName, why))
 		}

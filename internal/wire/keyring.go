@@ -65,13 +65,17 @@ func (r *Keyring) Set(keys ...Key) error {
 	all := make([]*ringKey, 0, len(keys))
 	for _, k := range keys {
 		// Identities take a computation, and a file with a thousand keys changes in one of them.
-		if i := slices.IndexFunc(old, func(o *ringKey) bool { return o.key == k }); i >= 0 {
-			all = append(all, old[i])
-			continue
+		var made *ringKey
+		for _, o := range old {
+			if o.key == k {
+				made = o
+			}
 		}
-		made, err := newRingKey(k)
-		if err != nil {
-			return err
+		if made == nil {
+			var err error
+			if made, err = newRingKey(k); err != nil {
+				return err
+			}
 		}
 		all = append(all, made)
 	}

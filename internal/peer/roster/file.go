@@ -45,7 +45,7 @@ type Peer struct {
 }
 
 // Expired reports whether the key has ended.
-func (p Peer) Expired(now time.Time) bool { return !p.Expires.IsZero() && !now.Before(p.Expires) }
+func (p *Peer) Expired(now time.Time) bool { return !p.Expires.IsZero() && !now.Before(p.Expires) }
 
 // entry is a Peer in the file.
 type entry struct {
@@ -130,49 +130,47 @@ func parse(data []byte) ([]Peer, error) {
 	if len(c.Peers) > maxPeers {
 		return nil, fmt.Errorf("%w: %d peers, more than %d", ErrDamaged, len(c.Peers), maxPeers)
 	}
-	names, keys := map[string]bool{}, map[wire.Key]string{}
-	peers := make([]Peer, 0, len(c.Peers))
-	for _, e := range c.Peers {
-		p, err := e.peer()
-		switch {
-		case err != nil:
-		case names[p.Name]:
-			err = fmt.Errorf("%w: two peers have the name %q", ErrDamaged, p.Name)
-		case keys[p.Key] != "":
-			err = fmt.Errorf("%w: %q and %q have the same key", ErrDamaged, keys[p.Key], p.Name)
-		}
-		if err != nil {
+	peers := make([]Peer, len(c.Peers))
+	for i := range peers {
+		p := &peers[i]
+		if err := c.Peers[i].fill(p); err != nil {
 			return nil, err
 		}
-		names[p.Name], keys[p.Key] = true, p.Name
-		peers = append(peers, p)
+		for j := range i {
+			switch o := &peers[j]; {
+			case o.Name == p.Name:
+				return nil, fmt.Errorf("%w: two peers have the name %q", ErrDamaged, p.Name)
+			case o.Key == p.Key:
+				return nil, fmt.Errorf("%w: %q and %q have the same key", ErrDamaged, o.Name, p.Name)
+			}
+		}
 	}
 	return peers, nil
 }
 
-// peer checks one entry.
-func (e entry) peer() (Peer, error) {
-	p := Peer{Name: e.Name, Added: e.Added.UTC()}
+// fill checks one entry and makes a peer of it.
+func (e *entry) fill(p *Peer) error {
+	p.Name, p.Added = e.Name, e.Added.UTC()
 	if err := ValidName(e.Name); err != nil {
-		return p, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	var err error
 	if p.Key, err = wire.ParseKey(e.Key); err != nil {
 		// Not the text of the error alone: it quotes a part of the key, and this one goes into
 		// logs.
-		return p, fmt.Errorf("%w: the key of %q is not a key", ErrDamaged, e.Name)
+		return fmt.Errorf("%w: the key of %q is not a key", ErrDamaged, e.Name)
 	}
 	if e.Tuning != "" {
 		tuning, err := knob.ParsePermission(e.Tuning)
 		if err != nil {
-			return p, fmt.Errorf("%w: allow_tuning of %q: %w", ErrDamaged, e.Name, err)
+			return fmt.Errorf("%w: allow_tuning of %q: %w", ErrDamaged, e.Name, err)
 		}
 		p.Tuning = &tuning
 	}
 	if e.Expires != nil {
 		p.Expires = e.Expires.UTC()
 	}
-	return p, nil
+	return nil
 }
 
 // decode reads one JSON value, and names the line of a mistake.
@@ -251,16 +249,16 @@ func (f File) lock(ctx context.Context) (io.Closer, error) {
 }
 
 func encode(peers []Peer) ([]byte, error) {
-	c := content{Format: format, Peers: []entry{}}
-	for _, p := range peers {
-		e := entry{Name: p.Name, Key: p.Key.String(), Added: p.Added}
+	c := content{Format: format, Peers: make([]entry, len(peers))}
+	for i := range peers {
+		p, e := &peers[i], &c.Peers[i]
+		e.Name, e.Key, e.Added = p.Name, p.Key.String(), p.Added
 		if p.Tuning != nil {
 			e.Tuning = p.Tuning.String()
 		}
 		if !p.Expires.IsZero() {
 			e.Expires = &p.Expires
 		}
-		c.Peers = append(c.Peers, e)
 	}
 	return indented(c)
 }

@@ -34,7 +34,6 @@ type Live struct {
 
 	mu    sync.Mutex
 	peers []Peer
-	byKey map[wire.Key]Peer
 	uses  map[string]Use       // not yet written
 	noted map[string]time.Time // the use of each key that was written last
 	stuck bool                 // they could not be
@@ -72,19 +71,22 @@ func (l *Live) Peers() []Peer {
 	return l.peers
 }
 
-// Of returns the peer with a key; false if it has none now.
-func (l *Live) Of(k wire.Key) (Peer, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p, ok := l.byKey[k]
-	return p, ok
+// Of returns the peer with a key, which the caller must not change; nil if there is none now.
+func (l *Live) Of(k wire.Key) *Peer {
+	peers := l.Peers()
+	for i := range peers {
+		if peers[i].Key == k {
+			return &peers[i]
+		}
+	}
+	return nil
 }
 
 // Expired reports whether the key of a peer has ended.
-func (l *Live) Expired(p Peer) bool { return p.Expired(l.now()) }
+func (l *Live) Expired(p *Peer) bool { return p.Expired(l.now()) }
 
 // Used notes that a peer has connected from an address.
-func (l *Live) Used(p Peer, from string) {
+func (l *Live) Used(p *Peer, from string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.uses[p.Key.ID()] = Use{l.now().UTC().Truncate(time.Second), from}
@@ -148,18 +150,16 @@ func same(a, b fs.FileInfo) bool {
 
 // take makes peers the present ones.
 func (l *Live) take(peers []Peer) error {
-	keys := make([]wire.Key, 0, len(peers))
-	byKey := make(map[wire.Key]Peer, len(peers))
-	for _, p := range peers {
-		keys = append(keys, p.Key)
-		byKey[p.Key] = p
+	keys := make([]wire.Key, len(peers))
+	for i := range peers {
+		keys[i] = peers[i].Key
 	}
 	if err := l.ring.Set(keys...); err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.peers, l.byKey = peers, byKey
+	l.peers = peers
 	return nil
 }
 

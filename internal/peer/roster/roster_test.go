@@ -294,10 +294,10 @@ func TestLive(t *testing.T) {
 	add(t, f, "hub", "lab")
 	look("added", "hub lab", "number of peers: 2")
 	hub := read(t, f)[0]
-	if p, known := l.Of(hub.Key); !known || p.Name != "hub" {
-		t.Errorf("%+v, %v", p, known)
+	if p := l.Of(hub.Key); p == nil || p.Name != "hub" {
+		t.Errorf("%+v", p)
 	}
-	if _, known := l.Of(wire.NewKey()); known {
+	if l.Of(wire.NewKey()) != nil {
 		t.Error("a new key is known")
 	}
 	good, err := f.FS.ReadFile(f.Path)
@@ -320,7 +320,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	look("revoked", "lab", "number of peers: 1")
-	if _, known := l.Of(hub.Key); known {
+	if l.Of(hub.Key) != nil {
 		t.Error("the revoked peer is known")
 	}
 	if err := f.FS.Remove(f.Path); err != nil {
@@ -351,8 +351,8 @@ func TestUses(t *testing.T) {
 	}
 	now := at
 	l.now = func() time.Time { return now }
-	hub, lab := l.Peers()[0], l.Peers()[1]
-	last := func(p Peer) string {
+	hub, lab := &l.Peers()[0], &l.Peers()[1]
+	last := func(p *Peer) string {
 		t.Helper()
 		uses, err := f.Uses()
 		if err != nil {
@@ -419,7 +419,7 @@ func TestUses(t *testing.T) {
 // TestExpiredByTheClock checks the end of a key against the clock of Live.
 func TestExpiredByTheClock(t *testing.T) {
 	l := &Live{now: func() time.Time { return at }}
-	if l.Expired(Peer{}) || l.Expired(Peer{Expires: at.Add(1)}) || !l.Expired(Peer{Expires: at}) {
+	if l.Expired(&Peer{}) || l.Expired(&Peer{Expires: at.Add(1)}) || !l.Expired(&Peer{Expires: at}) {
 		t.Error("wrong end")
 	}
 }

@@ -60,8 +60,8 @@ func (f File) Note(uses map[string]Use, present []Peer) error {
 		return err
 	}
 	kept := make(map[string]Use, len(present))
-	for _, p := range present {
-		id := p.Key.ID()
+	for i := range present {
+		id := present[i].Key.ID()
 		last, known := all[id]
 		// Another serve may have written a later one.
 		if u, new := uses[id]; new && u.Time.After(last.Time) {

@@ -12,9 +12,13 @@ func Peers(w io.Writer, d *report.PeersDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	switch {
 	case d.Added != nil:
-		for _, e := range d.Peers {
-			if e.Name == d.Added.Name {
-				p.wrapped("", e.Name+" may "+mayDo(e)+", "+endsAt(e))
+		for i := range d.Peers {
+			if e := &d.Peers[i]; e.Name == d.Added.Name {
+				until := "it is revoked"
+				if e.Expires != nil {
+					until = dayTime(e.Expires)
+				}
+				p.wrapped("", e.Name+" may "+mayDo(e)+", until "+until)
 			}
 		}
 		// On a line of its own and never wrapped: it is pasted.
@@ -28,19 +32,13 @@ func Peers(w io.Writer, d *report.PeersDocument, s Style) error {
 		p.wrapped("", "no peer is in "+d.File+": `linerate peers add NAME` makes a key")
 	default:
 		t := newTable("peer", "may", "expires", "last use", "from")
-		for _, e := range d.Peers {
-			expires := cell{text: "never"}
-			if e.Expires != nil {
-				expires.text = dayTime(*e.Expires)
-			}
+		for i := range d.Peers {
+			e := &d.Peers[i]
+			expires := cell{text: dayTime(e.Expires)}
 			if e.Expired {
 				expires.paint = s.yellow
 			}
-			last := "never"
-			if e.LastUse != nil {
-				last = dayTime(*e.LastUse)
-			}
-			t.row(e.Name, mayDo(e), expires, last, e.LastFrom)
+			t.row(e.Name, mayDo(e), expires, dayTime(e.LastUse), e.LastFrom)
 		}
 		t.print(p, "")
 	}
@@ -48,19 +46,17 @@ func Peers(w io.Writer, d *report.PeersDocument, s Style) error {
 }
 
 // mayDo says what a peer may do.
-func mayDo(e report.PeerEntry) string {
+func mayDo(e *report.PeerEntry) string {
 	if e.AllowTuning {
 		return "measure and tune: " + e.Tuning
 	}
 	return "measure"
 }
 
-func endsAt(e report.PeerEntry) string {
-	if e.Expires == nil {
-		return "until it is revoked"
-	}
-	return "until " + dayTime(*e.Expires)
-}
-
 // dayTime is a time of this host's zone, to the second.
-func dayTime(t time.Time) string { return t.Local().Format(time.DateTime) }
+func dayTime(t *time.Time) string {
+	if t == nil {
+		return "never"
+	}
+	return t.Local().Format(time.DateTime)
+}
