@@ -58,9 +58,7 @@ Roles are bulk, web, router, firewall, latency, nameserver and nfs.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := ""
 			if len(args) > 0 {
-				if name = args[0]; name == "" {
-					return usagef("FILE: is empty; name a file, or - for standard input")
-				}
+				name = args[0]
 			}
 			given, err := a.planGiven(cmd.Context(), name, f)
 			if err != nil {

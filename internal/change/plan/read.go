@@ -22,7 +22,7 @@ type Given struct {
 	OS, Release, Role string
 	Situation         // without System and Role
 
-	hostOS string // of the host that Present is from
+	hostOS, hostNIC string // of the host that Present is from
 }
 
 // keys are the lines of a situation, with the names that users write.
@@ -171,6 +171,9 @@ func (g *Given) Resolve() (Situation, error) {
 	}
 	if s.Present != nil && string(s.System.OS) != g.hostOS {
 		s.Present, s.RingMax = nil, 0
+		if s.Interface == g.hostNIC {
+			s.Interface, s.Driver = "", ""
+		}
 	}
 	return s, nil
 }
@@ -183,7 +186,7 @@ func OfHost(h *host.Snapshot, nic string) (Given, error) {
 	g.Memory = unit.Bytes(h.MemoryBytes)
 	g.Present = map[string]string{}
 	for _, s := range h.Settings {
-		g.Present[s.Knob] = s.Value
+		g.Present[s.Knob] = strings.Join(strings.Fields(s.Value), " ")
 	}
 	var names []string
 	var best *host.Interface
@@ -200,6 +203,7 @@ func OfHost(h *host.Snapshot, nic string) (Given, error) {
 	if best == nil {
 		return g, nil
 	}
+	g.hostNIC = best.Name
 	g.Interface, g.Driver, g.Link = best.Name, best.Driver, unit.BitRate(best.SpeedBitsPerSec)
 	g.Present["link:"+best.Name+"/mtu"] = strconv.Itoa(best.MTUBytes)
 	if best.Rings != nil {
