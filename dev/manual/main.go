@@ -2,10 +2,10 @@
 //
 //	manual -o DIR [-date YYYY-MM-DD] PROGRAM...
 //
-// It asks the programs themselves for their help, so a page cannot differ from the program: one page
-// of section 1 for each command, one of section 7 for each topic of `PROGRAM help`. DIR/man gets the
-// pages, DIR/completions the files of bash, zsh, fish and PowerShell. `make install` and `make
-// release` call it. It is no part of the programs, which have to be small.
+// It asks the programs themselves for their help, so a page cannot differ from the program: one
+// page of section 1 for each command, one of section 7 for each topic of `PROGRAM help`. DIR/man
+// gets the pages, DIR/completions the files of bash, zsh, fish and PowerShell. `make install` and
+// `make release` call it. It is no part of the programs, which have to be small.
 package main
 
 import (

@@ -16,8 +16,8 @@ type manual struct {
 	pages      map[string]string                    // by file name, as in linerate-measure.1
 }
 
-// purposes are the lines under NAME of the programs themselves; the help of a program lists those of
-// its commands only.
+// purposes are the lines under NAME of the programs themselves; the help of a program lists those
+// of its commands only.
 var purposes = map[string]string{
 	"linerate":     "find what keeps a host from its line rate, prove the remedy, undo anything",
 	"linerate-hub": "keep the history of a host and show it on a page",

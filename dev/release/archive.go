@@ -66,8 +66,8 @@ func (r *release) archiveName(target string) string {
 	return fmt.Sprintf("linerate_%s_%s.tar.gz", r.version(""), strings.ReplaceAll(target, "/", "_"))
 }
 
-// archives makes one archive for each target: both programs, manual pages, completions, and the units
-// as dist has them, because whoever unpacks an archive chooses the place of the programs.
+// archives makes one archive for each target: both programs, manual pages, completions, and the
+// units as dist has them, because the user who unpacks an archive chooses the place of the programs.
 func (r *release) archives() error {
 	for _, target := range r.targets {
 		var items []item

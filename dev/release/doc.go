@@ -14,8 +14,8 @@
 // after the version, with the commit's time in its own: 0.1.0+git20261126041811.
 //
 // Programs, manual pages and completions are of the tree; units and other files are those of dist,
-// by directory (see places). A program of dev/manual in this repository writes pages and completions.
-// nfpm packs .deb, .rpm and .apk. An image is an OCI image layout in a tar file, written without a
+// by directory (see places). dev/manual of this repository writes pages and completions. nfpm
+// packs .deb, .rpm and .apk. An image is an OCI image layout in a tar file, written without a
 // daemon.
 //
 // # Units
@@ -24,8 +24,8 @@
 //
 // # Sources
 //
-// The OCI image specification 1.1; CycloneDX 1.5; minisign(1); deb-version(7) and RPM's and apk's rules
-// for the order of versions.
+// The OCI image specification 1.1; CycloneDX 1.5; minisign(1); deb-version(7) and the rules of RPM
+// and apk for the order of versions.
 //
 // # Limits
 //

@@ -43,9 +43,9 @@ func (l layout) putJSON(mediaType string, v any) (descriptor, error) {
 	return l.put(mediaType, data), err
 }
 
-// nobody is the user of an image. linerate's serve and the hub need no privilege; who changes settings
-// of a host from a container has to say so, with --user 0 and the capabilities.
-const nobody = "65532:65532"
+// ordinary is the user of an image. serve and the hub need no privilege; a user who changes settings
+// of a host from a container has to ask for it, with --user 0 and the capabilities.
+const ordinary = "65532:65532"
 
 // images writes one OCI image layout for each program, with an image for each Linux. An image holds
 // the program, a directory for temporary files and one for its state, and nothing else.
@@ -109,7 +109,8 @@ func (r *release) image(l layout, arch, name, about string) (descriptor, error) 
 	}
 	// Any user may write the state: an image cannot know the user that runs it.
 	state := "/var/lib/" + name
-	tree, err := pack([]item{program, {path: "/tmp", mode: fs.ModeDir | 0o777}, {path: state, mode: fs.ModeDir | 0o777}}, r.date)
+	tree, err := pack([]item{program, {path: "/tmp", mode: fs.ModeDir | 0o777},
+		{path: state, mode: fs.ModeDir | 0o777}}, r.date)
 	if err != nil {
 		return descriptor{}, err
 	}
@@ -125,7 +126,7 @@ func (r *release) image(l layout, arch, name, about string) (descriptor, error) 
 		"org.opencontainers.image.source": project, "org.opencontainers.image.licenses": "Apache-2.0",
 	}
 	settings := map[string]any{
-		"User": nobody, "Entrypoint": []string{program.path}, "WorkingDir": "/", "Labels": labels,
+		"User": ordinary, "Entrypoint": []string{program.path}, "WorkingDir": "/", "Labels": labels,
 		"Env": []string{"PATH=/usr/bin", "LINERATE_STATE=/var/lib/linerate"},
 	}
 	if name == "linerate-hub" {

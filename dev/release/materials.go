@@ -32,8 +32,8 @@ type component struct {
 	Properties []map[string]string `json:"properties,omitempty"`
 }
 
-// module returns the component of a Go module. Its h1 sum is of the module's tree, not of a file, and
-// therefore a property.
+// module returns the component of a Go module. Its h1 sum is of the module's tree, not of a file,
+// and therefore a property.
 func module(m *debug.Module) component {
 	if m.Replace != nil {
 		m = m.Replace
@@ -64,8 +64,7 @@ func (r *release) materials() error {
 			self := component{Type: "application", Ref: p.name, Name: p.name, Version: r.version(""),
 				Hashes:     []map[string]string{{"alg": "SHA-256", "content": hex.EncodeToString(sum[:])}},
 				Properties: []map[string]string{{"name": "target", "value": target}, {"name": "revision", "value": r.revision}}}
-			parts := []component{{Type: "library", Ref: "pkg:golang/std@" + info.GoVersion, Name: "std",
-				Version: strings.TrimPrefix(info.GoVersion, "go"), Purl: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")}}
+			parts := []component{module(&debug.Module{Path: "std", Version: strings.TrimPrefix(info.GoVersion, "go")})}
 			for _, m := range info.Deps {
 				if m.Replace != nil && strings.HasPrefix(m.Replace.Path, ".") {
 					continue // this repository

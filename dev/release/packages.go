@@ -92,7 +92,10 @@ func (r *release) pack(format, arch, name, about string, items []item) error {
 	for _, script := range []struct {
 		text string
 		into *string
-	}{{postInstall, &info.Scripts.PostInstall}, {preRemove, &info.Scripts.PreRemove}, {postRemove, &info.Scripts.PostRemove}} {
+	}{
+		{postInstall, &info.Scripts.PostInstall}, {preRemove, &info.Scripts.PreRemove},
+		{postRemove, &info.Scripts.PostRemove},
+	} {
 		text := strings.NewReplacer("@PROGRAM@", name, "@UNITS@", strings.Join(units, " ")).Replace(script.text)
 		file := filepath.Join(root, fmt.Sprintf("script%p", script.into))
 		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {

@@ -177,8 +177,8 @@ var completionPlaces = map[string]string{
 	"powershell": "/usr/share/linerate",
 }
 
-// belongs reports whether a file belongs to a program: those of the hub have its name, or are in its
-// directories.
+// belongs reports whether a file belongs to a program: those of the hub have its name, or are in
+// its directories.
 func belongs(program, path string) bool {
 	ofHub := strings.Contains(path, "linerate-hub")
 	return ofHub == (program == "linerate-hub")

@@ -20,9 +20,9 @@ import (
 )
 
 // knownWords are the places of a command line that take one of a few words: the argument of a
-// command, and a flag of every command or of one. TestCompletionsAreInTheHelp holds them to what the
-// commands say of themselves. It is one text, because a program that root runs has to be small, and a
-// map of lists takes twenty times the space.
+// command, and a flag of every command or of one. TestCompletionsAreInTheHelp holds them to what
+// the commands say of themselves. It is one text, because the program has to be small, and a map
+// of functions takes twenty times the space.
 const knownWords = `
 lab up: pair router
 calc bus: isa eisa pci pci-x pcie usb
@@ -115,8 +115,8 @@ func offered(words, given []string, typed string) ([]string, cobra.ShellCompDire
 	return words, directive
 }
 
-// unfinished reports whether more belongs to a word: it is a kind of knob, a part of a knob's name, a
-// knob without its value, or a scheme.
+// unfinished reports whether more belongs to a word: it is a kind of knob, a part of a knob's name,
+// a knob without its value, or a scheme.
 func unfinished(word string) bool {
 	name, _, _ := strings.Cut(word, "\t")
 	return strings.IndexByte(":/.=", name[len(name)-1]) >= 0

@@ -24,7 +24,8 @@ import (
 func completed(t *testing.T, line ...string) (words []string, directive string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if status := Main(append([]string{"linerate", "__complete"}, line...), strings.NewReader(""), &out, &errs); status != 0 {
+	args := append([]string{"linerate", "__complete"}, line...)
+	if status := Main(args, strings.NewReader(""), &out, &errs); status != 0 {
 		t.Fatalf("%q: status %d, %s", line, status, errs.String())
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

@@ -57,8 +57,9 @@ func explainFlag(c *cobra.Command, err error) error {
 	return usageError{flagError{err, hint}}
 }
 
-// nearFlags returns the flags of a command whose names are similar to a mistyped one. It asks cobra,
-// which finds the nearest command with the same measure: two letters apart, or the beginning.
+// nearFlags returns the flags of a command whose names are similar to a mistyped one. It asks
+// cobra, which finds the nearest command with the same measure: two letters apart, or the
+// beginning.
 func nearFlags(c *cobra.Command, name string) []string {
 	if len(name) < 2 {
 		return nil // a letter begins too many names

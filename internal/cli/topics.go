@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// topicsText holds the concepts that `linerate help TOPIC` explains. The page docs/reference/topics.md
-// and the manual pages of section 7 are made of the same text. A section begins with a line
-// "# NAME: title".
+// topicsText holds the concepts that `linerate help TOPIC` explains. docs/reference/topics.md and
+// the manual pages of section 7 are made of the same text. A section begins with a line "# NAME:
+// title".
 //
 //go:embed topics.txt
 var topicsText string

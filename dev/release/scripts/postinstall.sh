@@ -1,6 +1,6 @@
 #!/bin/sh
-# After an installation or an upgrade of @PROGRAM@. It starts nothing: whoever administers the host
-# decides which units run.
+# After an installation or an upgrade of @PROGRAM@. It starts nothing: the administrator of the
+# host decides which units run.
 set -e
 case "$1" in
 abort-*) exit 0 ;; # dpkg restores what was there

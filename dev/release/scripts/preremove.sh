@@ -16,7 +16,9 @@ if [ -d /run/systemd/system ]; then
 fi
 [ @PROGRAM@ = linerate ] || exit 0
 # Trials are watched by guards, which are this program; the unit of recovery starts it. Both end here.
-/usr/bin/linerate recover --uninstall >/dev/null || true
+if [ -e /etc/systemd/system/linerate-recover.service ] || [ -e /etc/init.d/linerate-recover ]; then
+	/usr/bin/linerate recover --uninstall || true
+fi
 status=0
 /usr/bin/linerate recover --before-removal || status=$?
 if [ "$status" = 11 ]; then
