@@ -44,7 +44,8 @@ func TestOneSiteIsOneCrowd(t *testing.T) {
 	if of("2001:db8:1:1::1") != of("2001:db8:1:ffff::2") || of("2001:db8:1::1") == of("2001:db8:2::1") {
 		t.Error("a /48 is not one crowd")
 	}
-	if of("192.0.2.1") == of("192.0.2.2") || of("192.0.2.1") != of("::ffff:192.0.2.1") || of("fe80::1%lo") != of("fe80::2") {
+	if of("192.0.2.1") == of("192.0.2.2") || of("192.0.2.1") != of("::ffff:192.0.2.1") ||
+		of("fe80::1%lo") != of("fe80::2") {
 		t.Error("hosts are not apart")
 	}
 }

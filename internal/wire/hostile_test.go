@@ -190,8 +190,8 @@ func TestHandshakesGiveWay(t *testing.T) {
 }
 
 // TestManySourcesLockNobodyOut has hundreds of addresses hold back the rest of their first message.
-// An honest client must have its turn before its patience ends. TestQueueOfHandshakes is about those
-// that send all of it.
+// An honest client must have its turn before its patience ends. TestQueueOfHandshakes is about
+// those that send all of it.
 func TestManySourcesLockNobodyOut(t *testing.T) {
 	key := wire.NewKey()
 	l := listen(t, key)

@@ -23,8 +23,8 @@ type Row struct {
 }
 
 // Vector evaluates a query of the hub itself at one time, in a place that queries of users do not
-// take, and returns plain values for packages that do not know Prometheus's types. A scalar has no labels. A query that returns text or a range gets
-// [ErrBadQuery].
+// take, and returns plain values for packages that do not know Prometheus's types. A scalar has no
+// labels. A query that returns text or a range gets [ErrBadQuery].
 func (s *Store) Vector(ctx context.Context, query string, at time.Time) ([]Labelled, error) {
 	r, err := s.instant(ctx, query, at, s.reserved)
 	if err != nil {

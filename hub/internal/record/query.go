@@ -68,8 +68,8 @@ func (s *Store) bounded(query string, span, step time.Duration) error {
 			}
 		}
 		if steps*window > maxWork && err == nil {
-			err = fmt.Errorf("%w: %.0f windows that cost as much as %.0f samples each: take a longer step or shorter windows", ErrTooMuch,
-				steps, window)
+			err = fmt.Errorf("%w: %.0f windows that cost as much as %.0f samples each: take a longer step or "+
+				"shorter windows", ErrTooMuch, steps, window)
 		}
 		return nil
 	})

@@ -77,8 +77,8 @@ func BoundedMatchers(all ...*labels.Matcher) error {
 	return nil
 }
 
-// boundedRegexps returns an error if the regular expressions of a query, or the labels that it makes,
-// are too costly for a number of stored series.
+// boundedRegexps returns an error if the regular expressions of a query, or the labels that it
+// makes, are too costly for a number of stored series.
 func boundedRegexps(expr parser.Expr, series int) error {
 	var matchers []*labels.Matcher
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {

@@ -16,13 +16,12 @@ import (
 )
 
 // TestIdleConnectionsLockNobodyOut takes every place, with connections that are idle, that say
-// nothing, or that send half a request, and then opens the page: it does not wait for the end of any
-// of them.
+// nothing, or that send half a request, and then opens the page: it does not wait for the end of
+// any of them.
 func TestIdleConnectionsLockNobodyOut(t *testing.T) {
 	const proceed = "HTTP/1.1 100 Continue\r\n\r\n"
-	s := serve(t, Options{PasswordFile: cheap(t, secret), Open: []string{"/"}}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "page")
-	}))
+	page := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") }
+	s := serve(t, Options{PasswordFile: cheap(t, secret), Open: []string{"/"}}, http.HandlerFunc(page))
 	address := s.Addr().String()
 	for name, begin := range map[string]string{
 		"idle":           "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",

@@ -21,9 +21,9 @@ import (
 // stays up.
 const busMaster = 0x04
 
-// TestGuestQueueHangs hangs two real drivers' NICs until the kernel or the driver says so, and has the
-// snapshot and the verdict name them: the e1000 finds its hang itself, the e1000e only when
-// NETDEV WATCHDOG does, after five seconds.
+// TestGuestQueueHangs hangs the NICs of two real drivers until the kernel or the driver says so,
+// and has the snapshot and the verdict name them: the e1000 finds its hang itself, the e1000e only
+// when NETDEV WATCHDOG does, after five seconds.
 func TestGuestQueueHangs(t *testing.T) {
 	testenv.Need(t, testenv.Long)
 	if !guesttest.In(t) {

@@ -13,8 +13,8 @@ import (
 
 // metrics writes the last readings as text, for a Prometheus server that scrapes the hub. Series
 // have the names and labels of the store, host included, so that one dashboard fits both. They have
-// no times: the scraper sets them. People read it with curl, so that a name of an interface must not
-// reach a terminal as it is.
+// no times: the scraper sets them. People read it with curl, so hidden runes of a name become
+// U+FFFD.
 func (a *api) metrics(w http.ResponseWriter, _ *http.Request) error {
 	var points []sample.Point
 	if a.Readings != nil {
