@@ -101,6 +101,7 @@ type kernelLog struct {
 func (l *kernelLog) read(record []byte) {
 	head, text, ok := strings.Cut(string(record), ";")
 	text, _, _ = strings.Cut(text, "\n")
+	text, _, _ = strings.Cut(text, `\x0a`) // the kernel's writing of a line's end within a message
 	fields := strings.Split(head, ",")
 	if !ok || len(fields) < 3 {
 		return

@@ -16,6 +16,7 @@ var (
 	ParseSSHConfig  = parseSSHConfig
 	ShellQuote      = shellQuote
 	Reachable       = reachable
+	WholeHello      = wholeHello
 	SSHArgs         = SSHTarget.args
 	ForceRenew      = (*Listener).renew
 	KeyCertificate  = Key.certificate

@@ -15,6 +15,9 @@ import (
 // few of the second. In both, the source with the most connections loses one first: an attacker can
 // slow down other hosts of its own network, but can lock out a host with the key only by using as
 // many addresses as there are places.
+//
+// Only a connection whose first message has arrived whole competes for a handshake. A part of it,
+// which any address can send, is as cheap as silence.
 const (
 	// maxHalfOpen limits the connections that have not yet identified themselves, besides the
 	// expected data connections. Above it, the source with the most of them loses one: the oldest
@@ -22,10 +25,16 @@ const (
 	maxHalfOpen = 1024
 	// maxHandshakes limits the concurrent TLS handshakes. Other connections wait their turn, with
 	// their first bytes in the kernel's buffer.
-	maxHandshakes = 32
+	maxHandshakes = 128
 	// handshakePatience is how long a handshake may hold a place that another connection waits for;
-	// an honest peer needs a few round trips.
+	// an honest peer needs a few round trips. Where more wait than there are places, each gets less:
+	// then a thousand addresses, the most that may wait, hold up an honest peer for less than
+	// handshakeTimeout.
 	handshakePatience = time.Second
+	crowdedPatience   = 300 * time.Millisecond
+	// maxHello is the longest first message of a peer in bytes. Ours has about 1500 with the key
+	// share of X25519MLKEM768.
+	maxHello = 4 << 10
 )
 
 // errCrowded is the reason for a connection that was dropped in favour of another.
@@ -40,12 +49,13 @@ const (
 	shaking              // is in a handshake
 )
 
-// halfOpen is one unidentified connection. The listener's lock guards all but the first three
+// halfOpen is one unidentified connection. The listener's lock guards all but the first four
 // fields.
 type halfOpen struct {
 	conn    *net.TCPConn
 	remote  netip.AddrPort
-	source  netip.Prefix
+	source  netip.Prefix // may send data for the tokens of a client
+	crowd   netip.Prefix // shares places with others
 	stage   stage
 	since   time.Time     // when its handshake began
 	turn    chan struct{} // closed when a waiting connection may continue, or is dropped
@@ -64,6 +74,16 @@ func Source(a netip.Addr) netip.Prefix {
 	return p
 }
 
+// crowdOf returns what competes for places as one: an IPv4 address, or the /48 of an IPv6 address,
+// since one site has all of it (RFC 6177).
+func crowdOf(a netip.Addr) netip.Prefix {
+	source := Source(a)
+	if source.Bits() == 64 {
+		source, _ = source.Addr().Prefix(48) // an IPv6 address has as many bits
+	}
+	return source
+}
+
 // enter adds a half-open connection, counts its goroutine, and drops another connection if there
 // are too many.
 func (l *Listener) enter(h *halfOpen) bool {
@@ -74,9 +94,9 @@ func (l *Listener) enter(h *halfOpen) bool {
 	}
 	if len(l.half) >= maxHalfOpen+l.expected {
 		crowd := l.largest(func(*halfOpen) bool { return true })
-		victim := slices.IndexFunc(l.half, func(o *halfOpen) bool { return o.source == crowd && o.stage == silent })
+		victim := slices.IndexFunc(l.half, func(o *halfOpen) bool { return o.crowd == crowd && o.stage == silent })
 		if victim < 0 {
-			victim = slices.IndexFunc(l.half, func(o *halfOpen) bool { return o.source == crowd })
+			victim = slices.IndexFunc(l.half, func(o *halfOpen) bool { return o.crowd == crowd })
 		}
 		l.drop(victim)
 	}
@@ -95,8 +115,8 @@ func (l *Listener) largest(kind func(*halfOpen) bool) netip.Prefix {
 		if !kind(h) {
 			continue
 		}
-		if count[h.source]++; count[h.source] > n {
-			most, n = h.source, count[h.source]
+		if count[h.crowd]++; count[h.crowd] > n {
+			most, n = h.crowd, count[h.crowd]
 		}
 	}
 	return most
@@ -149,7 +169,7 @@ func (l *Listener) awaitHandshake(h *halfOpen) error {
 	l.mu.Unlock()
 	deadline := time.NewTimer(handshakeTimeout)
 	defer deadline.Stop()
-	impatient := time.NewTicker(handshakePatience)
+	impatient := time.NewTicker(crowdedPatience)
 	defer impatient.Stop()
 	for {
 		select {
@@ -177,12 +197,12 @@ func (l *Listener) nextHandshake() {
 		busy := make(map[netip.Prefix]int)
 		for _, h := range l.half {
 			if h.stage == shaking {
-				busy[h.source]++
+				busy[h.crowd]++
 			}
 		}
 		var next *halfOpen
 		for _, h := range l.half {
-			if h.stage == waiting && (next == nil || busy[h.source] < busy[next.source]) {
+			if h.stage == waiting && (next == nil || busy[h.crowd] < busy[next.crowd]) {
 				next = h
 			}
 		}
@@ -200,9 +220,18 @@ func (l *Listener) nextHandshake() {
 func (l *Listener) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	slow := func(h *halfOpen) bool { return h.stage == shaking && time.Since(h.since) > handshakePatience }
+	patience, queue := handshakePatience, 0
+	for _, h := range l.half {
+		if h.stage == waiting {
+			queue++
+		}
+	}
+	if queue > maxHandshakes {
+		patience = crowdedPatience
+	}
+	slow := func(h *halfOpen) bool { return h.stage == shaking && time.Since(h.since) > patience }
 	crowd := l.largest(slow)
-	if i := slices.IndexFunc(l.half, func(h *halfOpen) bool { return slow(h) && h.source == crowd }); i >= 0 {
+	if i := slices.IndexFunc(l.half, func(h *halfOpen) bool { return slow(h) && h.crowd == crowd }); i >= 0 {
 		l.drop(i)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/linerate/linerate/internal/base/testenv"
@@ -185,6 +186,56 @@ func TestHandshakesGiveWay(t *testing.T) {
 		// Possibly not all hostile connections were in their handshake when the honest client
 		// dialled; then none had to be dropped.
 		t.Log("no connection had to be dropped")
+	}
+}
+
+// TestManySourcesLockNobodyOut has hundreds of addresses hold back the rest of their first message.
+// An honest client must have its turn before its patience ends. TestQueueOfHandshakes is about
+// those that send all of it.
+func TestManySourcesLockNobodyOut(t *testing.T) {
+	key := wire.NewKey()
+	l := listen(t, key)
+	for i := range 400 {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(i>>8), byte(i))}}
+		c, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			testenv.Missing(t, testenv.Network, "many loopback addresses: ", err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "\x16\x03\x01\x02\x00\x01"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			c.Handle(func(wire.Message) {}, func() {})
+		}
+	}()
+	c, err := wire.Dial(bounded(t), l.Addr().String(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
+// TestHelloOfAnySize reads first messages that come in pieces, are empty, or are too long.
+func TestHelloOfAnySize(t *testing.T) {
+	for _, c := range []struct {
+		head, rest string
+		want       int // bytes; 0: refused
+	}{
+		{"\x16", "\x03\x01\x00\x02ab", 7},
+		{"\x16\x03\x01\x00\x02", "ab", 7},
+		{"\x16\x03\x01\x00\x02abcd", "", 9},
+		{"\x16\x03\x01\x00\x00", "", 5},
+		{"\x16\x03", "", 0},
+		{"\x16\x03\x01\x00\x02", "a", 0},
+		{"\x16\x03\x01\xff\xff", strings.Repeat("a", 1<<16), 0},
+	} {
+		got, err := wire.WholeHello(iotest.OneByteReader(strings.NewReader(c.rest)), []byte(c.head))
+		if (err == nil) != (c.want > 0) || err == nil && string(got) != (c.head + c.rest)[:c.want] {
+			t.Errorf("%q %.20q: %d bytes, %v", c.head, c.rest, len(got), err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -417,7 +418,7 @@ func (l *Listener) acceptFrom(socket *net.TCPListener, done chan<- struct{}) {
 		if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 			// A dual-stack socket shows IPv4 peers as mapped addresses.
 			h.remote = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
-			h.source = Source(h.remote.Addr())
+			h.source, h.crowd = Source(h.remote.Addr()), crowdOf(h.remote.Addr())
 		}
 		if !l.enter(h) {
 			_ = conn.Close()
@@ -494,8 +495,36 @@ func (l *Listener) receiveData(h *halfOpen, head []byte) {
 	}
 }
 
+// wholeHello reads the first TLS record, of which head has arrived, and returns all of it. On an
+// error it returns head.
+func wholeHello(conn io.Reader, head []byte) ([]byte, error) {
+	const header = 5 // type, version, length (RFC 8446 5.1)
+	record := make([]byte, max(header, len(head)), 2<<10)
+	n := copy(record, head)
+	if _, err := io.ReadFull(conn, record[n:]); err != nil {
+		return head, err
+	}
+	all := header + int(binary.BigEndian.Uint16(record[3:]))
+	if all > maxHello {
+		return head, fmt.Errorf("its first message has %d bytes, %d are the most", all, maxHello)
+	}
+	if n = len(record); n >= all {
+		return record, nil // a record that is too short, for TLS to refuse
+	}
+	record = append(record, make([]byte, all-n)...)
+	if _, err := io.ReadFull(conn, record[n:]); err != nil {
+		return head, err
+	}
+	return record, nil
+}
+
 // receiveControl performs the TLS handshake and passes the channel to Accept.
 func (l *Listener) receiveControl(h *halfOpen, head []byte) {
+	head, err := wholeHello(h.conn, head)
+	if err != nil {
+		l.reject(h, head, err)
+		return
+	}
 	if err := l.awaitHandshake(h); err != nil {
 		l.reject(h, head, err)
 		return

@@ -63,7 +63,7 @@ func TestBounds(t *testing.T) {
 func TestBusy(t *testing.T) {
 	s := open(t, record.Options{Queries: record.Bounds{Time: time.Millisecond, Concurrent: 1}})
 	leave := s.Occupy()
-	if _, err := s.Vector(t.Context(), "1", noon); !errors.Is(err, record.ErrBusy) {
+	if _, err := s.Instant(t.Context(), "1", noon); !errors.Is(err, record.ErrBusy) {
 		t.Errorf("%v, want ErrBusy", err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())

@@ -14,7 +14,7 @@ func (s *Store) Maintain(now time.Time) { s.maintain(now) }
 // WholeRange is Range without thinning.
 func (s *Store) WholeRange(ctx context.Context, query string, start, end time.Time,
 	step time.Duration) (*promql.Result, error) {
-	return s.ask(ctx, func(q storage.Queryable) (promql.Query, error) {
+	return s.ask(ctx, s.asking, func(q storage.Queryable) (promql.Query, error) {
 		return s.engine.NewRangeQuery(ctx, q, nil, query, start, end, step)
 	}, false)
 }

@@ -30,13 +30,8 @@ func (l lengths) of(label string) int {
 	return storedLabel
 }
 
-// boundedLabels returns an error if a query could make labels of more than maxLabel bytes.
-func boundedLabels(expr parser.Expr) error {
-	_, err := labelLengths(expr)
-	return err
-}
-
-// labelLengths returns what an expression makes of labels. Where two expressions meet, each label
+// labelLengths returns what an expression makes of labels, or an error if one of them could have
+// more than maxLabel bytes, or all more than maxLabels. Where two expressions meet, each label
 // is the longer of both.
 func labelLengths(node parser.Node) (lengths, error) {
 	made := lengths{}

@@ -22,11 +22,11 @@ type Row struct {
 	Values []float64
 }
 
-// Vector evaluates a query at one time, and returns plain values for packages that do not know
-// Prometheus's types. A scalar has no labels. A query that returns text or a range gets
-// [ErrBadQuery].
+// Vector evaluates a query of the hub itself at one time, in a place that queries of users do not
+// take, and returns plain values for packages that do not know Prometheus's types. A scalar has no
+// labels. A query that returns text or a range gets [ErrBadQuery].
 func (s *Store) Vector(ctx context.Context, query string, at time.Time) ([]Labelled, error) {
-	r, err := s.Instant(ctx, query, at)
+	r, err := s.instant(ctx, query, at, s.reserved)
 	if err != nil {
 		return nil, err
 	}

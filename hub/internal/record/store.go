@@ -70,6 +70,8 @@ type Store struct {
 	engine *promql.Engine
 	parser parser.Parser
 	asking chan struct{} // one place for each concurrent query
+	// reserved is a place for the hub's own queries: slow queries of users keep no alert from firing.
+	reserved chan struct{}
 
 	// access is held for reading by users of db, and for writing while it is closed and reopened.
 	access  sync.RWMutex
@@ -108,11 +110,11 @@ func Open(o Options) (*Store, error) {
 	s := &Store{
 		o:      o,
 		parser: parser.NewParser(parser.Options{}),
-		asking: make(chan struct{}, o.Queries.Concurrent),
-		refs:   make(map[*sample.Series]*known),
-		state:  DiskOK,
-		stop:   make(chan struct{}),
-		done:   make(chan struct{}),
+		asking: make(chan struct{}, o.Queries.Concurrent), reserved: make(chan struct{}, 1),
+		refs:  make(map[*sample.Series]*known),
+		state: DiskOK,
+		stop:  make(chan struct{}),
+		done:  make(chan struct{}),
 	}
 	s.kept.limit = o.KeptBytes
 	s.engine = promql.NewEngine(promql.EngineOpts{

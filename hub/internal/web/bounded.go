@@ -63,13 +63,13 @@ func (b *bounded) Accept() (net.Conn, error) {
 func (b *bounded) victim() *placed {
 	count := make(map[netip.Prefix]int)
 	for _, p := range b.conns {
-		if !p.busy {
+		if p.busy == 0 {
 			count[p.source]++
 		}
 	}
 	var found *placed
 	for _, p := range b.conns {
-		if !p.busy && (found == nil || count[p.source] > count[found.source]) {
+		if p.busy == 0 && (found == nil || count[p.source] > count[found.source]) {
 			found = p
 		}
 	}
@@ -98,21 +98,21 @@ func (b *bounded) remember(ctx context.Context, c net.Conn) context.Context {
 }
 
 // answering keeps the connection of a request until the returned function is called. Only then is
-// it busy: a client that sends half a request has no better right to its place than one that is
-// idle.
+// it busy: a client that sends half a request, or does not read the form of the password, has no
+// better right to its place than one that is idle. HTTP/2 has several requests of one connection.
 func answering(ctx context.Context) (done func()) {
 	p, _ := ctx.Value(placeKey{}).(*placed)
 	if p == nil {
 		return func() {}
 	}
-	set := func(busy bool) {
+	add := func(n int) {
 		p.in.mu.Lock()
-		p.busy = busy
+		p.busy += n
 		p.in.free.Signal()
 		p.in.mu.Unlock()
 	}
-	set(true)
-	return func() { set(false) }
+	add(1)
+	return func() { add(-1) }
 }
 
 // placeOf returns the place of a connection, below TLS if it has that; nil for one that has none.
@@ -148,7 +148,7 @@ type placed struct {
 	net.Conn
 	in     *bounded
 	source netip.Prefix
-	busy   bool // guarded by in.mu
+	busy   int // requests that are being answered; guarded by in.mu
 }
 
 func (p *placed) Close() error {

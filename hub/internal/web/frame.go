@@ -1,10 +1,13 @@
 package web
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -30,12 +33,14 @@ type frame struct {
 	*Server
 	next   http.Handler
 	places chan struct{}
+	bodies chan struct{} // held while a body arrives
 	cross  *http.CrossOriginProtection
 	names  []string
 }
 
 func (s *Server) frame(h http.Handler) http.Handler {
-	f := &frame{Server: s, next: h, places: make(chan struct{}, maxAtOnce), cross: http.NewCrossOriginProtection()}
+	f := &frame{Server: s, next: h, places: make(chan struct{}, maxAtOnce),
+		bodies: make(chan struct{}, maxBodies), cross: http.NewCrossOriginProtection()}
 	f.names = append(f.names, "localhost")
 	for _, n := range s.options.Names {
 		f.names = append(f.names, strings.ToLower(strings.TrimSuffix(n, ".")))
@@ -49,8 +54,7 @@ func (s *Server) frame(h http.Handler) http.Handler {
 }
 
 func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	out := &answer{ResponseWriter: w}
-	defer answering(r.Context())()
+	out := &answer{ResponseWriter: w, control: http.NewResponseController(w), latest: time.Now().Add(writeTimeout)}
 	defer f.rescue(out, r)
 	head := w.Header()
 	head.Set("Content-Security-Policy", policy)
@@ -88,22 +92,60 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !f.admitted(out, r) {
 		return
 	}
+	// A request takes its place, and keeps its connection, only when all of it is here: a client
+	// that sends a byte a second would hold both for as long as it likes.
+	if !f.arrived(out, r) {
+		return
+	}
 	select {
 	case f.places <- struct{}{}:
 		defer func() { <-f.places }()
 	default:
-		head.Set("Retry-After", "1")
-		refuse(out, r, http.StatusServiceUnavailable, "too many requests at once; try again in a second")
+		tooMany(out, r)
 		return
 	}
-	r.Body = http.MaxBytesReader(out, r.Body, maxBody)
+	defer answering(r.Context())()
 	f.next.ServeHTTP(out, r)
 }
 
-// answer remembers whether it has begun.
+// arrived reads the body of a request and reports whether all of it is here. Otherwise it has
+// answered the request.
+func (f *frame) arrived(w *answer, r *http.Request) bool {
+	if r.Body == nil || r.Body == http.NoBody {
+		return true
+	}
+	select {
+	case f.bodies <- struct{}{}:
+		defer func() { <-f.bodies }()
+	default:
+		tooMany(w, r)
+		return false
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		refuse(w, r, http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", maxBody))
+		return false
+	case err != nil:
+		refuse(w, r, http.StatusRequestTimeout, "body did not arrive")
+		return false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b))
+	return true
+}
+
+func tooMany(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	refuse(w, r, http.StatusServiceUnavailable, "too many requests at once; try again in a second")
+}
+
+// answer remembers whether it has begun, and ends with a client that takes nothing of it.
 type answer struct {
 	http.ResponseWriter
-	begun bool
+	control *http.ResponseController
+	latest  time.Time // when all of it must have left
+	begun   bool
 }
 
 func (a *answer) WriteHeader(code int) {
@@ -113,6 +155,12 @@ func (a *answer) WriteHeader(code int) {
 
 func (a *answer) Write(b []byte) (int, error) {
 	a.begun = true
+	// Recorders of tests have no deadline.
+	if next := time.Now().Add(stallTimeout); next.Before(a.latest) {
+		_ = a.control.SetWriteDeadline(next)
+	} else {
+		_ = a.control.SetWriteDeadline(a.latest)
+	}
 	return a.ResponseWriter.Write(b)
 }
 

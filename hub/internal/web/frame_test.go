@@ -228,7 +228,11 @@ func TestBodiesAreBounded(t *testing.T) {
 		fmt.Fprint(w, n, err)
 	}))
 	w := ask(h, "POST", "/", strings.NewReader(strings.Repeat("x", 10<<20)))
-	if got, want := w.Body.String(), fmt.Sprint(maxBody, " http: request body too large"); got != want {
+	if got, want := w.Body.String(), "body is larger than 1048576 bytes\n"; w.Code != 413 || got != want {
+		t.Errorf("%d %q, want %q", w.Code, got, want)
+	}
+	w = ask(h, "POST", "/", strings.NewReader(strings.Repeat("x", maxBody)))
+	if got, want := w.Body.String(), fmt.Sprint(maxBody, nil); got != want {
 		t.Errorf("read %q, want %q", got, want)
 	}
 }
@@ -390,7 +394,7 @@ func TestGateIsBounded(t *testing.T) {
 	h, _ := newHash(secret, 1)
 	g := newGate(h, func() time.Time { now = now.Add(time.Millisecond); return now })
 	for i := range 2 * maxAddresses {
-		r := &http.Request{RemoteAddr: fmt.Sprintf("[2001:db8:0:%x::%x]:1", i, i)}
+		r := &http.Request{RemoteAddr: fmt.Sprintf("[2001:db8:%x::%x]:1", i, i)}
 		if v, _ := g.try(t.Context(), origin(r), "guess"); v != wrong {
 			t.Fatalf("address %d: %v", i, v)
 		}
@@ -404,8 +408,8 @@ func TestGateIsBounded(t *testing.T) {
 	if len(g.sessions) > maxSessions {
 		t.Errorf("%d sessions are remembered", len(g.sessions))
 	}
-	a, b := &http.Request{RemoteAddr: "[2001:db8::1]:1"}, &http.Request{RemoteAddr: "[2001:db8::2]:9"}
+	a, b := &http.Request{RemoteAddr: "[2001:db8::1]:1"}, &http.Request{RemoteAddr: "[2001:db8:0:9::2]:9"}
 	if origin(a) != origin(b) {
-		t.Error("one host's /64 counts as many hosts")
+		t.Error("the /48 of one site counts as many hosts")
 	}
 }

@@ -199,8 +199,8 @@ func (g *gate) end(token string) {
 	delete(g.sessions, g.sealed(token))
 }
 
-// origin returns the address that failures count for: one IPv4 address, or the /64 that one IPv6
-// host can choose from.
+// origin returns the address that failures count for: one IPv4 address, or the /48 of an IPv6
+// address: a host can choose from a /64, and a site has a /48 (RFC 6177).
 func origin(r *http.Request) netip.Prefix {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -218,7 +218,7 @@ func prefixOf(ip netip.Addr) netip.Prefix {
 	ip = ip.Unmap().WithZone("")
 	bits := 32
 	if ip.Is6() {
-		bits = 64
+		bits = 48
 	}
 	p, _ := ip.Prefix(bits)
 	return p

@@ -47,10 +47,12 @@ type Options struct {
 const (
 	maxConnections   = 256
 	maxAtOnce        = 32
+	maxBodies        = 64 // requests whose body arrives at a time
 	maxHeader        = 64 << 10
 	maxBody          = 1 << 20
 	readTimeout      = 15 * time.Second
 	writeTimeout     = 60 * time.Second
+	stallTimeout     = 10 * time.Second // for the next part of an answer, some 32 KiB
 	idleTimeout      = 2 * time.Minute
 	shutdownPatience = 5 * time.Second
 )
@@ -184,6 +186,8 @@ func (s *Server) Serve(ctx context.Context, h http.Handler) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		// More than maxAtOnce of one connection would only be refused.
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxAtOnce},
 		// Clients cause failed handshakes and the like, in any number.
 		ErrorLog:    slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },

@@ -19,8 +19,8 @@ type Guardian struct {
 }
 
 // unguarded reports whether a trial in force has certainly lost its guard: its writer is gone or
-// detached, and the newest guard of its session was killed. The host then keeps the trial past its
-// deadline, until the next Recover.
+// detached, and the newest guard of its session was killed or stopped. The host then keeps the
+// trial past its deadline, until the next Recover.
 func (h *history) unguarded(e *entry, bootID string, alive func(Guardian) bool) bool {
 	if e.State != Trial || e.Phase == phaseDone || e.BootID != bootID {
 		return false

@@ -20,7 +20,9 @@ func processStarted(pid int) (ticks uint64, err error) {
 	if len(fields) < 20 {
 		return 0, fmt.Errorf("read /proc/%d/stat: %d fields", pid, len(fields))
 	}
-	if s := fields[0][0]; s == 'Z' || s == 'X' {
+	// A process that a signal stopped (T) keeps no deadline: it is as good as gone. One that a
+	// debugger holds (t) goes on in a moment.
+	if s := fields[0][0]; s == 'Z' || s == 'X' || s == 'T' {
 		return 0, &os.PathError{Op: "look at", Path: "process " + strconv.Itoa(pid), Err: os.ErrNotExist}
 	}
 	return strconv.ParseUint(string(fields[19]), 10, 64)

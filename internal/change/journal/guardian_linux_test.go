@@ -2,9 +2,11 @@ package journal_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +54,20 @@ func TestTend(t *testing.T) {
 	})
 }
 
+// stopped waits until a process that got SIGSTOP has stopped.
+func stopped(t *testing.T, pid int) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("%q, %v", b, err)
+		}
+		if _, state, _ := strings.Cut(string(b), ") "); strings.HasPrefix(state, "T") {
+			return
+		}
+	}
+}
+
 // TestUnguarded: a trial whose guard was killed is shown as such, and recovered before its
 // deadline.
 func TestUnguarded(t *testing.T) {
@@ -79,12 +95,19 @@ func TestUnguarded(t *testing.T) {
 	if out, err := again.Recover(t.Context()); err != nil || len(out) != 0 {
 		t.Errorf("recovery of a trial that is guarded: %+v, %v", out, err)
 	}
+	if err := syscall.Kill(guard.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	stopped(t, guard.PID())
+	if state, unguarded := state(); state != journal.Trial || !unguarded {
+		t.Errorf("its guard stopped: %s, unguarded %v", state, unguarded)
+	}
 	kill(t, guard)
 	if state, unguarded := state(); state != journal.Trial || !unguarded {
 		t.Errorf("without its guard: %s, unguarded %v", state, unguarded)
 	}
 	out, err := again.Recover(t.Context())
-	if err != nil || len(out) != 1 || out[0].Change.Note != "undone by recovery: its guard was killed" {
+	if err != nil || len(out) != 1 || out[0].Change.Note != "undone by recovery: its guard was killed or stopped" {
 		t.Errorf("%+v, %v", out, err)
 	}
 	if s.values()[rmem] != "A" {

@@ -37,7 +37,8 @@ type Change struct {
 	Run       string     `json:"run,omitempty"` // the stored run of the tune that made it; absent: no tune did
 	BootID    string     `json:"boot_id,omitempty"`
 	Deadline  *time.Time `json:"deadline,omitempty"` // trial only, for display; the guard counts CLOCK_BOOTTIME
-	// Unguarded reports that the guard of a trial was killed: nothing ends the trial until recover.
+	// Unguarded reports that the guard of a trial was killed or stopped: nothing ends the trial until
+	// recover.
 	Unguarded bool   `json:"unguarded,omitempty"`
 	Note      string `json:"note,omitempty"` // why it ended: undone by guard (writer died), left alone, …
 }

@@ -450,7 +450,7 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 		case j.expired(e):
 			reason = "deadline passed"
 		case j.history.unguarded(e, j.options.BootID, j.options.GuardAlive):
-			reason = "its guard was killed"
+			reason = "its guard was killed or stopped"
 		// A guard that knows of the end of its writer also takes back Deadline trials before their
 		// deadline.
 		case e.Session == session:

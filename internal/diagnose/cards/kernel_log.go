@@ -63,7 +63,8 @@ func (c card) said(code evidence.Code, kinds ...host.EventKind) *evidence.Findin
 		if e.Interface != c.Name || e.LastSeconds > logOld.Seconds() || !oneOf(e.Kind, kinds) {
 			continue
 		}
-		if total += e.Total; last == nil || e.LastSeconds < last.LastSeconds {
+		// One hang has lines of two kinds: the kernel's watchdog, and the driver that resets the NIC.
+		if total = max(total, e.Total); last == nil || e.LastSeconds < last.LastSeconds {
 			last = e
 		}
 		x.Evidence = append(x.Evidence,

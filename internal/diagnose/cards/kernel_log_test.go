@@ -24,6 +24,9 @@ func TestKernelLog(t *testing.T) {
 	}{
 		{"a hung queue", driverFault, watched(gigabit(), nil, logged(event("eth0", host.QueueTimeout, 1, 300))),
 			want{evidence.Warning, "A transmit queue of eth0 stood still 1 time, the last one 5 min"}},
+		{"a hang that the kernel and the driver report", driverFault, watched(gigabit(), nil,
+			logged(event("eth0", host.QueueTimeout, 1, 300), event("eth0", host.HardwareHang, 1, 299))),
+			want{evidence.Warning, "NIC eth0 hung or was reset 1 time"}},
 		{"a NIC that was reset", driverFault, watched(gigabit(), nil, logged(event("eth0", host.HardwareHang, 4, 40_000))),
 			want{evidence.Notice, "NIC eth0 hung or was reset 4 times"}},
 		{"a poll beyond its budget", driverFault, watched(gigabit(), nil, logged(event("eth0", host.NAPIBudget, 1, 60))),

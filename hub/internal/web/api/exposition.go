@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/visible"
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
 // metrics writes the last readings as text, for a Prometheus server that scrapes the hub. Series
 // have the names and labels of the store, host included, so that one dashboard fits both. They have
-// no times: the scraper sets them.
+// no times: the scraper sets them. People read it with curl, so hidden runes of a name become
+// U+FFFD.
 func (a *api) metrics(w http.ResponseWriter, _ *http.Request) error {
 	var points []sample.Point
 	if a.Readings != nil {
@@ -36,9 +38,9 @@ func (a *api) metrics(w http.ResponseWriter, _ *http.Request) error {
 			last = m.Name
 			b = append(b, "# HELP "+m.Name+" "+helpText.Replace(m.Help)+"\n# TYPE "+m.Name+" "+kind(m)+"\n"...)
 		}
-		b = append(b, m.Name+`{host="`+labelText.Replace(strings.ToValidUTF8(a.Host, "\ufffd"))+`"`...)
+		b = append(b, m.Name+`{host="`+labelText.Replace(visible.Text(a.Host))+`"`...)
 		for i, name := range m.Labels {
-			b = append(b, ","+name+`="`+labelText.Replace(strings.ToValidUTF8(p.Series.Values[i], "\ufffd"))+`"`...)
+			b = append(b, ","+name+`="`+labelText.Replace(visible.Text(p.Series.Values[i]))+`"`...)
 		}
 		b = append(b, "} "...)
 		b = appendFloat(b, p.Value)

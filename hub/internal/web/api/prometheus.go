@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 
+	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
@@ -116,6 +117,9 @@ func (a *api) queryRange(w http.ResponseWriter, r *http.Request) error {
 func (a *api) bounded(query string, length int64) error {
 	if len(query) > maxQuery {
 		return invalid("query", fmt.Errorf("it has %d bytes, at most %d are allowed", len(query), maxQuery))
+	}
+	if err := record.BoundedRepeats(query); err != nil {
+		return err
 	}
 	expr, err := a.parser.ParseExpr(query)
 	if err != nil {
@@ -228,8 +232,14 @@ func (a *api) selection(r *http.Request) (selection, error) {
 			return s, invalid("match[]", fmt.Errorf("it has %d bytes, at most %d are allowed", len(t), maxQuery))
 		}
 	}
+	if err := record.BoundedRepeats(strings.Join(texts, " ")); err != nil {
+		return s, err
+	}
 	if s.matchers, err = a.parser.ParseMetricSelectors(texts); err != nil {
 		return s, invalid("match[]", err)
+	}
+	if err := record.BoundedMatchers(slices.Concat(s.matchers...)...); err != nil {
+		return s, err
 	}
 	for _, set := range s.matchers {
 		if !slices.ContainsFunc(set, func(m *labels.Matcher) bool { return m != nil && !m.Matches("") }) {

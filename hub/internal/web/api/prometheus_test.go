@@ -237,7 +237,7 @@ func TestBuildInfoIsAPrometheus(t *testing.T) {
 }
 
 func TestMetricsText(t *testing.T) {
-	hostile := &sample.Series{Metric: bytesTotal, Values: []string{"a\"b\\c\nd\xff"}}
+	hostile := &sample.Series{Metric: bytesTotal, Values: []string{"a\"b\\c\nd\xff\x1b[31m\u202e"}}
 	h := served(t, func(o *Options) {
 		o.Readings = func() []*sample.Reading {
 			return []*sample.Reading{nil, {Points: []sample.Point{
@@ -249,7 +249,7 @@ func TestMetricsText(t *testing.T) {
 	})
 	want := `# HELP linerate_interface_receive_bytes_total Bytes that came.
 # TYPE linerate_interface_receive_bytes_total counter
-linerate_interface_receive_bytes_total{host="here",interface="a\"b\\c\nd` + "\ufffd" + `"} 1e+21
+linerate_interface_receive_bytes_total{host="here",interface="a\"b\\c\nd` + "\ufffd\ufffd[31m\ufffd" + `"} 1e+21
 linerate_interface_receive_bytes_total{host="here",interface="eth1"} 12345678
 # HELP linerate_interface_speed_bits_per_second Speed of the link, with a \\ in it.
 # TYPE linerate_interface_speed_bits_per_second gauge
