@@ -18,9 +18,9 @@ import (
 // is not made.
 func TestForeignChange(t *testing.T) {
 	inNamespace(t, func() {
-		tr := newTraffic(t)
+		tr := newTraffic(t, ruleset.NFT)
 		defer tr.end()
-		p := accountPlan(t)
+		p := tr.plan()
 		ctx := context.Background()
 		for _, at := range []string{"begin", "transaction"} {
 			for _, how := range []string{"insert", "add"} {
@@ -46,7 +46,7 @@ func TestForeignChange(t *testing.T) {
 				if v, err := b.Read(ctx, p.ID()); err != nil || v == p.From() || v == p.To() {
 					t.Errorf("%s at %s: the table holds %s, %v", how, at, v, err)
 				}
-				for _, c := range tableOf(t, "account").Chains {
+				for _, c := range tr.account().Chains {
 					for _, r := range c.Rules {
 						if r.Comment == "foreign" {
 							nft(t, "delete rule ip account count handle "+number(r.Handle))
@@ -74,9 +74,9 @@ func TestForeignChange(t *testing.T) {
 // The rules in force are whole, and the next write goes on without a lost packet.
 func TestFailingNFT(t *testing.T) {
 	inNamespace(t, func() {
-		tr := newTraffic(t)
+		tr := newTraffic(t, ruleset.NFT)
 		defer tr.end()
-		p := accountPlan(t)
+		p := tr.plan()
 		b := &apply.Tables{Dir: t.TempDir()}
 		if err := b.Add(p); err != nil {
 			t.Fatal(err)
