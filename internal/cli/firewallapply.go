@@ -44,8 +44,8 @@ func compareInKernel(ctx context.Context, o offer) error {
 	switch {
 	case o.before.Program == ruleset.IPFW || o.before.Program == ruleset.PF:
 		return skip("it is asked for rules of nftables and iptables only")
-	case len(packets) == 0:
-		return skip("no rule is at the hook forward")
+	case len(packets) == 0 || !slices.ContainsFunc(o.before.Tables, forwardsIPv4):
+		return skip("no rule for IPv4 is at the hook forward")
 	}
 	r, err := equal.Kernel(ctx, o.before, o.result.Rules, packets, 1)
 	switch {
@@ -59,6 +59,14 @@ func compareInKernel(ctx context.Context, o offer) error {
 	o.doc.Proof.Method = append(o.doc.Proof.Method, "kernel")
 	o.doc.Proof.KernelPackets, o.doc.Proof.KernelCounters = r.Packets, r.Counters
 	return nil
+}
+
+// forwardsIPv4 reports whether a table has rules for forwarded packets of IPv4, which are those that
+// the kernel is sent.
+func forwardsIPv4(t *ruleset.Table) bool {
+	return (t.Family == "ip" || t.Family == "inet") && slices.ContainsFunc(t.Chains, func(c *ruleset.Chain) bool {
+		return c.Hook == "forward"
+	})
 }
 
 // applyRules puts what is offered in force, as trials of the journal.

@@ -27,6 +27,8 @@ func TestTenThousand(t *testing.T) {
 			verb := "insert" // in front of the rules that packets match, or behind them
 			if i%2 == 0 {
 				verb = "add"
+			} else {
+				tr.ahead++
 			}
 			fmt.Fprintf(&b, "%s rule ip account count ip saddr 10.%d.%d.%d counter accept comment \"house %d\"\n", verb,
 				100+i%3, i/256, i%256, i)
@@ -43,16 +45,14 @@ func TestTenThousand(t *testing.T) {
 		if err := tables.Add(p); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 {
-			for _, v := range []knob.Value{p.To(), p.From()} {
-				tr.start()
-				began, cpu = time.Now(), used()
-				if err := tables.Write(context.Background(), p.ID(), v); err != nil {
-					t.Fatal(err)
-				}
-				lap("write of " + string(v))
-				t.Logf("%d packets in all, %d carried", tr.total(), tr.exact(string(v)))
+		for _, v := range []knob.Value{p.To(), p.From()} {
+			tr.start()
+			began, cpu = time.Now(), used()
+			if err := tables.Write(context.Background(), p.ID(), v); err != nil {
+				t.Fatal(err)
 			}
+			lap("write of " + string(v))
+			t.Logf("%d packets in all, %d carried", tr.total(), tr.exact(string(v)))
 		}
 		status, err := os.ReadFile("/proc/self/status")
 		if err != nil {
