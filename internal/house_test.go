@@ -77,14 +77,15 @@ var strangers = [][]string{
 
 // testOnly packages may be imported by tests alone.
 var testOnly = map[string]bool{
-	"internal":                      true,
-	"internal/base/testenv":         true,
-	"internal/cli/clitest":          true,
-	"internal/change/knob/knobtest": true,
-	"internal/lab/guest/guesttest":  true,
-	"internal/kernel/nl/nltest":     true,
-	"internal/report/reporttest":    true,
-	"internal/traffic/traffictest":  true,
+	"internal":                            true,
+	"internal/base/testenv":               true,
+	"internal/change/journal/journaltest": true,
+	"internal/cli/clitest":                true,
+	"internal/change/knob/knobtest":       true,
+	"internal/lab/guest/guesttest":        true,
+	"internal/kernel/nl/nltest":           true,
+	"internal/report/reporttest":          true,
+	"internal/traffic/traffictest":        true,
 }
 
 // mayExec lists who may start other programs: our own binary as a world's host or as the guard, and

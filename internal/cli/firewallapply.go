@@ -16,6 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/firewall/apply"
 	"github.com/linerate/linerate/internal/firewall/equal"
 	"github.com/linerate/linerate/internal/firewall/owner"
+	"github.com/linerate/linerate/internal/firewall/read"
 	"github.com/linerate/linerate/internal/firewall/rewrite"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 	"github.com/linerate/linerate/internal/kernel/nl/nft"
@@ -41,10 +42,10 @@ func compareInKernel(ctx context.Context, o offer) error {
 		return nil
 	}
 	switch {
-	case o.before.Program != ruleset.NFT:
-		return skip("it is asked for rules of nftables only")
-	case len(packets) == 0:
-		return skip("no rule is at the hook forward")
+	case o.before.Program == ruleset.IPFW || o.before.Program == ruleset.PF:
+		return skip("it is asked for rules of nftables and iptables only")
+	case len(packets) == 0 || !slices.ContainsFunc(o.before.Tables, forwardsIPv4):
+		return skip("no rule for IPv4 is at the hook forward")
 	}
 	r, err := equal.Kernel(ctx, o.before, o.result.Rules, packets, 1)
 	switch {
@@ -60,14 +61,50 @@ func compareInKernel(ctx context.Context, o offer) error {
 	return nil
 }
 
+// forwardsIPv4 reports whether a table has rules for forwarded packets of IPv4, which are those that
+// the kernel is sent.
+func forwardsIPv4(t *ruleset.Table) bool {
+	return (t.Family == "ip" || t.Family == "inet") && slices.ContainsFunc(t.Chains, func(c *ruleset.Chain) bool {
+		return c.Hook == "forward"
+	})
+}
+
 // applyRules puts what is offered in force, as trials of the journal.
 func (a *app) applyRules(ctx context.Context, offers []offer, trial time.Duration, yes bool) error {
-	o, err := applicable(offers)
+	all, err := applicable(offers)
 	if err != nil {
 		return err
 	}
-	done := &report.FirewallApplied{Changes: []journal.Change{}}
-	var plans []*apply.Plan
+	var plans []plan
+	var why []string
+	for _, o := range all {
+		o.doc.Applied = &report.FirewallApplied{Changes: []journal.Change{}}
+		some, err := planned(ctx, o)
+		if err != nil {
+			return err
+		}
+		for _, k := range o.doc.Applied.Left {
+			why = append(why, k.Table+": "+k.Why)
+		}
+		plans = append(plans, some...)
+	}
+	if len(plans) == 0 {
+		return statusError{exitFailed, "apply rules: nothing changed: " + strings.Join(why, "; "),
+			"--output writes the new rules, for the program that owns them"}
+	}
+	return a.changeTables(ctx, all, plans, trial, yes)
+}
+
+// plan is the change of a table, and the document that shows it.
+type plan struct {
+	*apply.Plan
+	done *report.FirewallApplied
+}
+
+// planned rehearses the changes of an offer. Tables that are not changed are in its document.
+func planned(ctx context.Context, o offer) ([]plan, error) {
+	done := o.doc.Applied
+	var plans []plan
 	claims := owner.Claims(o.before)
 	for i, t := range o.before.Tables {
 		after := o.result.Rules.Tables[i]
@@ -79,55 +116,48 @@ func (a *app) applyRules(ctx context.Context, offers []offer, trial time.Duratio
 			done.Left = append(done.Left, report.FirewallKept{Table: name, Why: why})
 			continue
 		}
-		p, err := apply.Rehearse(ctx, t, after)
+		p, err := apply.Rehearse(ctx, o.before.Program, t, after)
 		switch {
 		case errors.Is(err, apply.ErrRefused), errors.Is(err, ruleset.ErrUnprintable):
 			done.Left = append(done.Left, report.FirewallKept{Table: name, Why: oneSentence(err)})
 		case errors.Is(err, errors.ErrUnsupported):
-			return flagError{fmt.Errorf("apply rules: nothing changed: %w", err),
-				"install nft and ip, or load what --output writes"}
+			return nil, flagError{fmt.Errorf("apply rules: nothing changed: %w", err),
+				"install the programs of the rules and ip, or load what --output writes"}
 		case err != nil:
-			return fmt.Errorf("apply rules: nothing changed: %w", err)
+			return nil, fmt.Errorf("apply rules: nothing changed: %w", err)
 		default:
-			plans = append(plans, p)
+			plans = append(plans, plan{p, done})
 		}
 	}
-	if len(plans) == 0 {
-		var why []string
-		for _, k := range done.Left {
-			why = append(why, k.Table+": "+k.Why)
-		}
-		return statusError{exitFailed, "apply rules: nothing changed: " + strings.Join(why, "; "),
-			"--output writes the new rules, for the program that owns them"}
-	}
-	if err := a.changeTables(ctx, o, plans, done, trial, yes); err != nil {
-		return err
-	}
-	o.doc.Applied = done
-	return nil
+	return plans, nil
 }
 
-// applicable returns the offer that can be applied.
-func applicable(offers []offer) (offer, error) {
+// applicable returns the offers that can be applied.
+func applicable(offers []offer) ([]offer, error) {
+	var all []offer
 	var other []string
 	for _, o := range offers {
 		switch {
 		case len(o.result.Changed) == 0:
 			continue
-		case o.before.Program != ruleset.NFT:
+		case o.before.Program == ruleset.IPFW || o.before.Program == ruleset.PF:
 			other = append(other, string(o.before.Program))
 		case o.result.Proof.Answer != equal.Equal:
-			return offer{}, statusError{exitFailed,
+			return nil, statusError{exitFailed,
 				"apply rules: nothing changed: the new rules are not proven to be equal", ""}
 		default:
-			return o, nil
+			all = append(all, o)
 		}
 	}
-	if len(other) > 0 {
-		return offer{}, statusError{exitFailed, "apply rules: nothing changed: --apply is for rules of nftables, and these " +
-			"are of " + strings.Join(other, " and "), "write them with --output, and load them with iptables-restore -c"}
+	if len(all) > 0 {
+		return all, nil
 	}
-	return offer{}, statusError{exitFailed, "apply rules: nothing changed: no shorter rules were found", ""}
+	if len(other) > 0 {
+		return nil, statusError{exitFailed, "apply rules: nothing changed: --apply is for rules of nftables and " +
+			"iptables, and these are of " + strings.Join(other, " and "),
+			"write them with --output, and load them with their program"}
+	}
+	return nil, statusError{exitFailed, "apply rules: nothing changed: no shorter rules were found", ""}
 }
 
 // claimed returns which program rewrites a table when it likes; nothing if none does.
@@ -150,8 +180,7 @@ func claimed(claims []owner.Claim, t *ruleset.Table) string {
 }
 
 // changeTables applies plans under the journal.
-func (a *app) changeTables(ctx context.Context, o offer, plans []*apply.Plan, done *report.FirewallApplied,
-	trial time.Duration, yes bool) error {
+func (a *app) changeTables(ctx context.Context, offers []offer, plans []plan, trial time.Duration, yes bool) error {
 	dir, err := a.stateDir()
 	if err != nil {
 		return err
@@ -173,12 +202,13 @@ func (a *app) changeTables(ctx context.Context, o offer, plans []*apply.Plan, do
 		settings = append(settings, knob.Setting{Knob: p.ID(), Value: p.To()})
 	}
 	// The rules that were proven must be those that are replaced.
-	if g, err := nft.Generation(); err != nil || uint64(g) != o.before.Generation {
-		return flagError{fmt.Errorf("apply rules: nothing changed: %w", errors.Join(apply.ErrChanged, err)),
-			"run it again"}
+	for _, o := range offers {
+		if err := sameRules(ctx, o.before); err != nil {
+			return flagError{fmt.Errorf("apply rules: nothing changed: %w", err), "run it again"}
+		}
 	}
 	for _, p := range plans {
-		if err := tables.Add(p); err != nil {
+		if err := tables.Add(p.Plan); err != nil {
 			return fmt.Errorf("apply rules: nothing changed: %w", err)
 		}
 	}
@@ -192,7 +222,7 @@ func (a *app) changeTables(ctx context.Context, o offer, plans []*apply.Plan, do
 			a.warn("%s", oneSentence(err))
 			continue
 		}
-		done.Carried, done.Counters = done.Carried+packets, done.Counters+counters
+		p.done.Carried, p.done.Counters = p.done.Carried+packets, p.done.Counters+counters
 	}
 	if yes && len(changes) > 0 {
 		if err := j.Commit(ctx, ids(changes)...); err != nil {
@@ -200,8 +230,36 @@ func (a *app) changeTables(ctx context.Context, o offer, plans []*apply.Plan, do
 		}
 		changes = byID(j.Changes(), ids(changes))
 	}
-	done.Changes = append(done.Changes, changes...)
+	for _, c := range changes {
+		for _, p := range plans {
+			if p.ID() == c.Knob {
+				p.done.Changes = append(p.done.Changes, c)
+			}
+		}
+	}
 	return nil
+}
+
+// sameRules compares the rules of this namespace with those that were read before: by the number of
+// the ruleset, or by the rules themselves, because iptables-legacy has no such number.
+func sameRules(ctx context.Context, before *ruleset.Ruleset) error {
+	if before.Program != ruleset.IPTablesLegacy {
+		g, err := nft.Generation()
+		if err != nil || uint64(g) != before.Generation {
+			return errors.Join(apply.ErrChanged, err)
+		}
+		return nil
+	}
+	all, err := read.Live(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if r.Program == before.Program && r.Subtract(before) == nil {
+			return nil
+		}
+	}
+	return apply.ErrChanged
 }
 
 // byProgram parts the tables of iptables-nft from those of nft, which the same reader returns.

@@ -36,8 +36,8 @@ optimise prints the new rules as a difference. It offers only rules that it has 
 packets and by packets at the ends of the rules' ranges. Root's optimise also lets the kernel forward packets
 through both, in network namespaces of its own. A chain without a proof keeps its rules.
 
---apply puts the new rules of nftables in force, as a trial: a guard process brings the old ones back when the
-time is over, unless linerate confirm lets the new ones stay. linerate undo brings them back later. No packet
+--apply puts the new rules of nftables or iptables in force, as a trial: a guard process brings the old ones
+back when the time is over, unless linerate confirm lets the new ones stay. linerate undo brings them back later. No packet
 passes without rules, and every counter goes on, in both directions. A table that another program writes to
 (docker, firewalld, ufw) keeps its rules. If the rules change while optimise works, it applies nothing.`,
 		Example: "  linerate firewall optimise\n" +
@@ -87,7 +87,7 @@ passes without rules, and every counter goes on, in both directions. A table tha
 	c.Flags().StringVar(&output, "output", "",
 		"write the new rules to this new `FILE` too; those of a second program to FILE.PROGRAM")
 	c.Flags().BoolVar(&diff, "diff", false, "print only the difference between the rules")
-	c.Flags().BoolVar(&put, "apply", false, "put the new rules of nftables in force, on trial; root only")
+	c.Flags().BoolVar(&put, "apply", false, "put the new rules of nftables or iptables in force, on trial; root only")
 	c.Flags().DurationVar(&trial, "for", time.Minute, "with --apply: how long the trial lasts unless confirmed")
 	c.Flags().BoolVar(&yes, "yes", false, "with --apply: confirm at once: the new rules stay until undo or reboot")
 	return c

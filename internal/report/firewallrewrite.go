@@ -73,8 +73,7 @@ func (d *FirewallDocument) Rewritten(before *ruleset.Ruleset, r rewrite.Result) 
 		return nil, fmt.Errorf("write the new rules of %s: %w", before.Program, err)
 	}
 	w := FirewallRewrite{Program: string(before.Program), Changed: []FirewallChange{}, Old: old.String()}
-	a, b, counted := rewrite.PerPacket(before, r.Rules)
-	w.Before, w.After, w.Counted = tenth(a), tenth(b), counted
+	w.Before, w.After, w.Counted = tenth(r.Before), tenth(r.After), r.Counted
 	w.Proof = FirewallProof{Method: []string{"cells", "packets"}, Cells: r.Proof.Cells,
 		Packets: r.Proof.Packets, Equal: r.Proof.Answer == 0}
 	for _, c := range r.Changed {

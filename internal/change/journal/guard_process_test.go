@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/journal/journaltest"
 )
 
 // TestGuardIsOutOfReach: no terminal and none of its signals can end a guard, and one that was
@@ -25,7 +26,7 @@ func TestGuardIsOutOfReach(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	o := processOptions(s.knobs, s.state)
-	o.Guard = &journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs}, Handshake: patience}
+	o.Guard = &journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs}, Handshake: journaltest.Patience}
 	j := open(t, o)
 	apply(t, j, journal.Request{For: time.Hour}, rmem, "B")
 	first := guardOf(t, j)
@@ -73,8 +74,8 @@ func TestGuardDoesNotStart(t *testing.T) {
 	}
 	for name, guard := range map[string]*journal.GuardOptions{
 		"no such program": {Exe: "/no/such/program"},
-		"ends at once":    {Exe: script("exit 0"), Handshake: patience},
-		"says no":         {Exe: script("echo no memory >&4; exit 1"), Handshake: patience},
+		"ends at once":    {Exe: script("exit 0"), Handshake: journaltest.Patience},
+		"says no":         {Exe: script("echo no memory >&4; exit 1"), Handshake: journaltest.Patience},
 		"says nothing":    {Exe: script("exec sleep 60"), Handshake: 100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {

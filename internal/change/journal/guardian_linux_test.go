@@ -13,6 +13,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/journal/journaltest"
 )
 
 // TestTend: a journal that stays open takes back what expires meanwhile, and only that.
@@ -75,7 +76,7 @@ func TestUnguarded(t *testing.T) {
 	s := newStage(t)
 	o := processOptions(s.knobs, s.state)
 	o.Mode, o.Guard = journal.Deadline, &journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs},
-		Handshake: patience}
+		Handshake: journaltest.Patience}
 	j := open(t, o)
 	apply(t, j, journal.Request{For: time.Hour}, rmem, "B")
 	guard := guardOf(t, j)

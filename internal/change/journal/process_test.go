@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/journal/journaltest"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
 )
@@ -35,22 +35,14 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[2] {
 		case "guard":
-			finish(guardProcess(os.Args[1], os.Args[3:]))
+			journaltest.Finish(guardProcess(os.Args[1], os.Args[3:]))
 		case "writer":
-			finish(writerProcess(os.Args[1], os.Args[3], os.Args[4]))
+			journaltest.Finish(writerProcess(os.Args[1], os.Args[3], os.Args[4]))
 		case "recover":
-			finish(recoverProcess(os.Args[1], os.Args[3]))
+			journaltest.Finish(recoverProcess(os.Args[1], os.Args[3]))
 		}
 	}
 	os.Exit(m.Run())
-}
-
-func finish(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
 }
 
 // processOptions opens the journal of the processes. Those with files as
@@ -69,23 +61,12 @@ func processOptions(knobs, state string) journal.Options {
 // aheadName is a file among the knobs: how many hours the clock of all processes is ahead.
 const aheadName = "clock ahead"
 
-// mortal makes a process kill itself by SIGKILL, right before its Nth access to the disk or to a
-// knob, when the environment says PART=N. A part that gets so far that there is no Nth lives.
+// mortal makes a process kill itself right before its Nth access to the disk or to a knob, when the
+// environment says DIES_AT_PART=N.
 func mortal(part string, o journal.Options) journal.Options {
-	n, err := strconv.Atoi(os.Getenv("DIES_AT_" + part))
-	if err != nil {
+	die := journaltest.Mortal(part, o.Dir)
+	if die == nil {
 		return o
-	}
-	var mu sync.Mutex
-	die := func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if n--; n == 0 {
-			// The process that waits for this one may not be its parent any more.
-			_ = os.WriteFile(filepath.Join(o.Dir, part+" died"), nil, 0o600)
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {} // The signal is on its way.
-		}
 	}
 	o.FS = durable.NewFaulty(durable.OS(), func(durable.Op) error { die(); return nil })
 	o.Backend = mortalKnobs{o.Backend, die}
@@ -108,39 +89,9 @@ func (m mortalKnobs) Write(ctx context.Context, id knob.ID, v knob.Value) error 
 	return m.Backend.Write(ctx, id, v)
 }
 
-// patience is how long a guard of the tests may take to answer: it only ends a test that hangs.
-const patience = 5 * time.Minute
-
-// aliveName is a file that a guard of the tests keeps locked as long as it lives: the guard is not
-// a child of the test, which therefore cannot wait for it.
-const aliveName = "guard alive"
-
-// lockSoon takes a lock as soon as its holder is gone.
-func lockSoon(path string) (io.Closer, error) {
-	for {
-		lock, err := durable.OS().Lock(path)
-		if !errors.Is(err, durable.ErrLocked) {
-			return lock, err
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// openSoon takes a journal as soon as its holder is gone: the kernel closes the files of a process
-// that was killed a moment after the kill.
-func openSoon(o journal.Options) (*journal.Journal, error) {
-	for {
-		j, err := journal.Open(o)
-		if !errors.Is(err, journal.ErrLocked) {
-			return j, err
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // recoverProcess is the next start.
 func recoverProcess(knobs, state string) error {
-	j, err := openSoon(mortal("RECOVERY", processOptions(knobs, state)))
+	j, err := journaltest.OpenSoon(mortal("RECOVERY", processOptions(knobs, state)))
 	if err != nil {
 		return err
 	}
@@ -150,23 +101,9 @@ func recoverProcess(knobs, state string) error {
 
 // guardProcess does what the hidden command of the program does.
 func guardProcess(knobs string, args []string) error {
-	flags := map[string]string{}
-	for i := 0; i+1 < len(args); i += 2 {
-		flags[args[i]] = args[i+1]
-	}
-	deadline, err := time.ParseDuration(flags["--deadline"])
-	if err != nil {
-		return err
-	}
-	alive, err := lockSoon(filepath.Join(flags["--state"], aliveName))
-	if err != nil {
-		return err
-	}
-	defer alive.Close() // Or whenever and however this process ends.
-	journal.WaitForSystemd(patience)
-	return journal.RunGuard(context.Background(), journal.GuardConfig{
-		Journal: mortal("GUARD", processOptions(knobs, flags["--state"])),
-		Mode:    journal.Mode(flags["--mode"]), Session: flags["--session"], For: deadline,
+	journal.WaitForSystemd(journaltest.Patience)
+	return journaltest.Guard(args, func(state string) journal.Options {
+		return mortal("GUARD", processOptions(knobs, state))
 	})
 }
 
@@ -174,7 +111,7 @@ func guardProcess(knobs string, args []string) error {
 func writerProcess(knobs, state, mode string) error {
 	ctx := context.Background()
 	o := mortal("WRITER", processOptions(knobs, state))
-	o.Guard = &journal.GuardOptions{Args: []string{knobs}, Handshake: patience}
+	o.Guard = &journal.GuardOptions{Args: []string{knobs}, Handshake: journaltest.Patience}
 	mode, o.Unguarded = strings.CutSuffix(mode, " unguarded")
 	if mode == "set" {
 		o.Mode = journal.Deadline
@@ -323,8 +260,7 @@ func (s stage) values() values {
 // start starts a writer.
 func (s stage) start(mode string) (*exec.Cmd, *bufio.Reader) {
 	s.t.Helper()
-	command := exec.Command(os.Args[0], s.knobs, "writer", s.state, mode)
-	command.Stderr = s.t.Output()
+	command := journaltest.Start(s.t, nil, s.knobs, "writer", s.state, mode)
 	out, err := command.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)

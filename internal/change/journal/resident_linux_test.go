@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/journal/journaltest"
 )
 
 // TestGuardIsInMemory: every page of a guard's program is in memory before the first knob is
@@ -16,7 +17,7 @@ func TestGuardIsInMemory(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	o := processOptions(s.knobs, s.state)
-	o.Guard = &journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs}, Handshake: patience}
+	o.Guard = &journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs}, Handshake: journaltest.Patience}
 	j := open(t, o)
 	apply(t, j, journal.Request{For: time.Hour}, rmem, "B")
 	guard := guardOf(t, j)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/journal/journaltest"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -34,7 +35,7 @@ func liveJournal(t *testing.T, state string) *journal.Journal {
 	t.Helper()
 	o := processOptions("live", state)
 	o.Unguarded = true
-	j, err := openSoon(o)
+	j, err := journaltest.OpenSoon(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,10 +249,10 @@ func endGroup(t *testing.T, env, want string) {
 	if err := os.WriteFile(filepath.Join(session, "cgroup.kill"), []byte("1"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if !l.killed("writer", command.Wait()) {
+	if !journaltest.Killed(l.t, "writer", command.Wait()) {
 		t.Error("the writer ended without the kill")
 	}
-	l.guardEnds(state)
+	journaltest.GuardEnds(t, state)
 	log := stage{t, "live", state}.guardLog()
 	if !strings.Contains(log, want) || strings.Count(log, "control group") != 1 {
 		t.Errorf("log of the guard:\n%s", log)

@@ -1,20 +1,18 @@
 package journal_test
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/journal/journaltest"
 )
 
 // randomKills is how often each kind of writer is killed at random; LINERATE_KILL_ROUNDS sets
@@ -32,55 +30,19 @@ type lane struct {
 	slowest        time.Duration
 }
 
-func newLane(t *testing.T) *lane { return &lane{t: t, dir: t.TempDir(), before: takeSnapshot(t)} }
-
 // start starts a part of the test binary in the world of this thread.
 func (l *lane) start(env string, args ...string) *exec.Cmd {
 	l.t.Helper()
-	command := exec.Command(os.Args[0], append([]string{"live"}, args...)...)
-	command.Env = append(os.Environ(), strings.Fields(env)...)
-	command.Stderr = l.t.Output()
-	return command
+	return journaltest.Start(l.t, strings.Fields(env), append([]string{"live"}, args...)...)
 }
 
-// killed reports whether a process ended by SIGKILL; an end of its own that is no success fails the
-// test.
-func (l *lane) killed(what string, err error) bool {
-	l.t.Helper()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
-		return true
-	}
-	if err != nil {
-		l.t.Fatalf("%s: %v", what, err)
-	}
-	return false
-}
-
-// guardEnds waits until no guard of a state directory is left.
-func (l *lane) guardEnds(state string) {
-	l.t.Helper()
-	if _, err := os.Stat(state); errors.Is(err, fs.ErrNotExist) {
-		return // The writer died before there was anything to guard.
-	}
-	alive, err := lockSoon(filepath.Join(state, aliveName))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	alive.Close()
-}
-
-// guardDied reports whether the guard killed itself.
-func (l *lane) guardDied(state string) bool {
-	_, err := os.Stat(filepath.Join(state, "GUARD died"))
-	return err == nil
-}
+func newLane(t *testing.T) *lane { return &lane{t: t, dir: t.TempDir(), before: takeSnapshot(t)} }
 
 // accountFor checks that nothing is in trial and that the world is as it was, but for what was
 // committed; and that undo --all makes it as it was to the byte.
 func (l *lane) accountFor(state, what string) {
 	l.t.Helper()
-	j, err := openSoon(processOptions("live", state))
+	j, err := journaltest.OpenSoon(processOptions("live", state))
 	if err != nil {
 		l.t.Fatalf("%s: %v", what, err)
 	}
@@ -148,12 +110,9 @@ func (l *lane) randomKill(mode string, random *rand.Rand) {
 	if _, err := out.Read(make([]byte, 64)); err != nil {
 		l.t.Fatalf("writer: %v", err)
 	}
-	time.Sleep(time.Duration(random.IntN(20_000)) * time.Microsecond) // Any moment will do: that is the test.
-	at := time.Now()
-	if err := command.Process.Kill(); err != nil {
-		l.t.Fatal(err)
-	}
-	if !l.killed("writer", command.Wait()) {
+	wait := time.Duration(random.IntN(20_000)) * time.Microsecond
+	at := time.Now().Add(wait)
+	if !journaltest.KillAfter(l.t, "writer", command, wait) {
 		l.t.Fatal("the writer ended before the kill")
 	}
 	l.kills++
@@ -163,7 +122,7 @@ func (l *lane) randomKill(mode string, random *rand.Rand) {
 		if len(l.before.differences(takeSnapshot(l.t))) != 0 {
 			l.inForce++
 		}
-		j, err := openSoon(processOptions("live", state))
+		j, err := journaltest.OpenSoon(processOptions("live", state))
 		if err != nil {
 			l.t.Fatalf("%s: %v", what, err)
 		}
@@ -172,7 +131,7 @@ func (l *lane) randomKill(mode string, random *rand.Rand) {
 		}
 		j.Close()
 	} else {
-		l.guardEnds(state)
+		journaltest.GuardEnds(l.t, state)
 	}
 	l.slowest = max(l.slowest, time.Since(at))
 	l.accountFor(state, what)
@@ -183,14 +142,7 @@ func (l *lane) randomKill(mode string, random *rand.Rand) {
 // everything goes back automatically, without one at the next start. The journal accounts for every
 // change.
 func TestThousandKills(t *testing.T) {
-	rounds := randomKills
-	if s := os.Getenv("LINERATE_KILL_ROUNDS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rounds = n
-	}
+	rounds := journaltest.Rounds(t, randomKills)
 	for _, kind := range []string{"", " unguarded"} {
 		t.Run("guarded"+strings.Replace(kind, " ", "-", 1), func(t *testing.T) {
 			t.Parallel()
@@ -250,18 +202,18 @@ func (l *lane) killAtStep(env, mode string, n int) (died bool) {
 	env = fmt.Sprintf(env, n)
 	what := fmt.Sprintf("%s, %s", env, mode)
 	err := l.start(env, "writer", state, mode).Run()
-	l.guardEnds(state)
+	journaltest.GuardEnds(l.t, state)
 	switch {
 	case strings.Contains(env, "RECOVERY"):
-		l.killed("writer", err)
-		died = l.killed("recovery", l.start(env, "recover", state).Run())
+		journaltest.Killed(l.t, "writer", err)
+		died = journaltest.Killed(l.t, "recovery", l.start(env, "recover", state).Run())
 	case strings.Contains(env, "GUARD"):
 		// A guard that dies before it has answered is none: the writer says so and touches nothing.
-		if died = l.guardDied(state); !died || n > 5 {
-			l.killed("writer", err)
+		if died = journaltest.Died("GUARD", state); !died || n > 5 {
+			journaltest.Killed(l.t, "writer", err)
 		}
 	default:
-		died = l.killed("writer", err)
+		died = journaltest.Killed(l.t, "writer", err)
 	}
 	if env != fmt.Sprintf("DIES_AT_WRITER=%d", n) || strings.HasSuffix(mode, "unguarded") {
 		if err := l.start("", "recover", state).Run(); err != nil {

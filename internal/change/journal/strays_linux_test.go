@@ -11,6 +11,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/journal/journaltest"
 )
 
 // TestStrayGuard: where the journal of a trial is gone, the next command has the guard take the
@@ -45,7 +46,7 @@ func TestStrayGuard(t *testing.T) {
 			s := newStage(t)
 			o := processOptions(s.knobs, s.state)
 			o.Mode, o.Guard = journal.Deadline,
-				&journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs}, Handshake: patience}
+				&journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs}, Handshake: journaltest.Patience}
 			j := open(t, o)
 			apply(t, j, journal.Request{For: time.Hour}, rmem, "B", mtu, "9000")
 			guard := guardOf(t, j)
@@ -60,7 +61,7 @@ func TestStrayGuard(t *testing.T) {
 			if name != "repaired without the change" && !slices.Equal(strays, []int{guard.PID()}) {
 				t.Errorf("strays %v, want guard %d", strays, guard.PID())
 			}
-			again, err := openSoon(o) // a slow guard makes it wait longer than it has patience
+			again, err := journaltest.OpenSoon(o) // a slow guard makes it wait longer than it has patience
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -98,7 +98,7 @@ func planned(t *testing.T) *apply.Plan {
 	if len(got.Changed) == 0 || got.Proof.Answer != equal.Equal {
 		t.Fatalf("nothing changes: %+v", got.Kept)
 	}
-	p, err := apply.Rehearse(context.Background(), before.Tables[0], got.Rules.Tables[0])
+	p, err := apply.Rehearse(context.Background(), before.Program, before.Tables[0], got.Rules.Tables[0])
 	if err != nil {
 		t.Fatal(err)
 	}

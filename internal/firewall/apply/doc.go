@@ -1,4 +1,5 @@
-// Package apply puts rules of nftables in force and takes them back, as knobs of the journal.
+// Package apply puts rules of nftables and iptables in force and takes them back, as knobs of the
+// journal.
 //
 // # Model
 //
@@ -18,6 +19,12 @@
 // together are exact at any moment, and after kill -9 at any moment: everything that is needed to
 // finish is in the kernel.
 //
+// Rules of iptables are changed in the same two transactions. iptables-restore --noflush puts new
+// rules in front; the kernel carries the counters of the others over. Rules of iptables-nft are
+// then deleted by nft, by their handles. Those of iptables-legacy are deleted by their positions,
+// which only its lock, /run/xtables.lock, keeps as they were read: it is held during the whole
+// change.
+//
 // Before a plan is offered, it is rehearsed ([Rehearse]): both forms are loaded into a network
 // namespace of their own, changed there and back, and read. What nft prints of them there is what
 // they must look like here.
@@ -31,15 +38,19 @@
 //
 // # Sources
 //
-// nft(8) of nftables 1.0.6; nf_tables_api.c of Linux 6.18 (one transaction for each file, with the
-// rules of both generations side by side until it commits); membarrier(2), whose
-// MEMBARRIER_CMD_GLOBAL waits for packets that are still among the old rules.
+// iptables-restore(8) of iptables 1.8.9, seen on Linux 6.18: -c sets counters of rules that are
+// added, and a change of a table of iptables-legacy zeroes the counters of its policies. nft(8) of
+// nftables 1.0.6; nf_tables_api.c of Linux 6.18 (one transaction for each file, with the rules of
+// both generations side by side until it commits); membarrier(2), whose MEMBARRIER_CMD_GLOBAL waits
+// for packets that are still among the old rules.
 //
 // # Limits
 //
-// Only nftables on Linux. nft gives its transactions the number of the ruleset that it read itself,
-// so a rule that another program adds between the last look and the transaction stands behind the
-// fence; the look after it finds that, takes the new rules away again, and reports it. What
-// the new rules have counted in that time may be lost then, some milliseconds. Buckets of limits
-// start full.
+// Only Linux. nft gives its transactions the number of the ruleset that it read itself, so a rule
+// that another program adds between the last look and the transaction stands behind the fence; the
+// look after it finds that, takes the new rules away again, and reports it. What the new rules have
+// counted in that time may be lost then, some milliseconds. Buckets of limits start full. In
+// iptables-legacy, packets that reach a policy between the reading of a table and its transaction
+// are missing in the counter of the policy, and SIGKILL of iptables-restore itself between its two
+// system calls zeroes the counters of the table.
 package apply

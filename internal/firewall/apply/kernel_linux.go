@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,36 +21,57 @@ import (
 )
 
 const (
-	// lockPatience is how long another change of the rules may take. Any process of the namespace can
-	// hold the lock, so no wait is longer.
+	// lockPatience is how long another change of the rules may take. Any process of the namespace
+	// can hold the lock, so no wait is longer.
 	lockPatience = time.Minute
 	// longestRun bounds one program. Ten thousand rules take nft some seconds of CPU time.
 	longestRun = 2 * time.Minute
 )
 
-// keeper holds the lock of the rules of a network namespace.
-type keeper struct{ lock *os.File }
+// keeper holds the locks of the rules of a network namespace.
+type keeper struct{ locks []*os.File }
 
-// hold takes the lock of the namespace of the calling thread.
-func hold(ctx context.Context) (*keeper, error) {
-	f, err := os.Open("/proc/thread-self/ns/net")
+// hold takes the lock of the namespace of the calling thread, and that of iptables-legacy as well
+// if legacy: its programs read a table and put another in its place, so no other process may come
+// between.
+func hold(ctx context.Context, legacy bool) (*keeper, error) {
+	k := new(keeper)
+	err := k.take(ctx, "/proc/thread-self/ns/net", 0)
+	if err == nil && legacy {
+		err = k.take(ctx, cmp.Or(os.Getenv(lockVariable), "/run/xtables.lock"), os.O_CREATE)
+	}
 	if err != nil {
+		k.release()
 		return nil, fmt.Errorf("lock the rules: %w", err)
 	}
-	for until := time.Now().Add(lockPatience); ; {
+	return k, nil
+}
+
+// lockVariable names the file that iptables-legacy locks (since 1.8.0).
+const lockVariable = "XTABLES_LOCKFILE"
+
+func (k *keeper) take(ctx context.Context, path string, flags int) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|flags, 0o600)
+	if err != nil {
+		return err
+	}
+	k.locks = append(k.locks, f)
+	for until := time.Now().Add(lockPatience); ; time.Sleep(time.Millisecond) {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			return &keeper{f}, nil
+			return nil
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(until) || ctx.Err() != nil {
-			_ = f.Close() // nothing was written
-			return nil, fmt.Errorf("lock the rules: another process changes them: %w", errors.Join(err, ctx.Err()))
+			return fmt.Errorf("another process changes them: %w", errors.Join(err, ctx.Err()))
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
-func (k *keeper) release() { _ = k.lock.Close() } // nothing was written
+func (k *keeper) release() {
+	for _, f := range k.locks {
+		_ = f.Close() // nothing was written
+	}
+}
 
 // run runs a program, which holds the lock as long as it lives. It gets a group of its own, so that
 // no key at the terminal ends it half-way.
@@ -57,9 +79,10 @@ func (k *keeper) run(ctx context.Context, in string, name string, args ...string
 	ctx, cancel := context.WithTimeout(ctx, longestRun)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin",
+		lockVariable+"=/proc/self/status") // a file of its own: the keeper holds the real one
 	cmd.Stdin = strings.NewReader(in)
-	cmd.ExtraFiles = []*os.File{k.lock}
+	cmd.ExtraFiles = k.locks
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -82,13 +105,55 @@ func (k *keeper) run(ctx context.Context, in string, name string, args ...string
 }
 
 // load runs one transaction.
-func (k *keeper) load(ctx context.Context, text string) error {
-	_, err := k.run(ctx, text, "nft", "-f", "-")
+func (k *keeper) load(ctx context.Context, program ruleset.Program, family, text string) error {
+	name, args := "nft", []string{"-f", "-"}
+	if xtables(program) {
+		name, args = read.XTables(program, family, "restore"), []string{"--noflush", "-c"}
+	}
+	_, err := k.run(ctx, text, name, args...)
 	return err
 }
 
-// table reads a table.
-func (k *keeper) table(ctx context.Context, family, name string) (*ruleset.Table, error) {
+// table reads a table. Rules of iptables-legacy have their positions as handles.
+func (k *keeper) table(ctx context.Context, program ruleset.Program, family, name string) (*ruleset.Table, error) {
+	var handles *ruleset.Table
+	if program != ruleset.IPTablesLegacy {
+		var err error
+		if handles, err = k.listed(ctx, family, name); err != nil || program == ruleset.NFT {
+			return handles, err
+		}
+	}
+	out, err := k.run(ctx, "", read.XTables(program, family, "save"), "-c", "-t", name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := read.IPTables(bytes.NewReader(out), nil)
+	if err != nil {
+		return nil, err
+	}
+	t := r.Table(family, name)
+	if t == nil || r.Program != program {
+		return nil, fmt.Errorf("table %s %s of %s: %w", family, name, program, fs.ErrNotExist)
+	}
+	for _, c := range t.Chains {
+		var same *ruleset.Chain
+		if handles != nil {
+			same = handles.Chain(c.Name)
+			if len(c.Rules) > 0 && (same == nil || len(same.Rules) != len(c.Rules)) {
+				return nil, fmt.Errorf("chain %s of table %s %s: iptables-nft and nft print different rules", c.Name, family, name)
+			}
+		}
+		for i, rule := range c.Rules {
+			if rule.Handle = uint64(i + 1); same != nil {
+				rule.Handle = same.Rules[i].Handle
+			}
+		}
+	}
+	return t, nil
+}
+
+// listed reads a table with nft.
+func (k *keeper) listed(ctx context.Context, family, name string) (*ruleset.Table, error) {
 	out, err := k.run(ctx, "", "nft", "-j", "list", "table", family, name)
 	if err != nil {
 		return nil, err
@@ -104,7 +169,14 @@ func (k *keeper) table(ctx context.Context, family, name string) (*ruleset.Table
 	return t, nil
 }
 
-func generation() (uint32, error) { return nft.Generation() }
+// generation returns the number of the ruleset; always 0 for iptables-legacy, which has none and
+// whose lock is held instead.
+func generation(program ruleset.Program) (uint32, error) {
+	if program == ruleset.IPTablesLegacy {
+		return 0, nil
+	}
+	return nft.Generation()
+}
 
 // settle waits until no packet is among rules that were put out of force before.
 func settle() error {

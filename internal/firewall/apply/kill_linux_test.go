@@ -3,24 +3,21 @@ package apply_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/journal/journaltest"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/firewall/apply"
+	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
 // The test binary plays three parts: started as `TEST guard …` it is a guard, as `TEST writer STATE
@@ -29,70 +26,29 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "guard":
-			finish(guard(os.Args[2:]))
+			journaltest.Finish(journaltest.Guard(os.Args[2:], func(state string) journal.Options {
+				return options(state, "GUARD")
+			}))
 		case "writer":
-			finish(writer(os.Args[2], knob.ID(os.Args[3]), knob.Value(os.Args[4]), os.Args[5]))
+			journaltest.Finish(writer(os.Args[2], knob.ID(os.Args[3]), knob.Value(os.Args[4]), os.Args[5]))
 		}
 	}
 	os.Exit(m.Run())
 }
 
-func finish(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-// aliveName is a file that a guard has locked as long as it lives.
-const aliveName = "guard is alive"
-
 func options(state string, part string) journal.Options {
-	tables := &apply.Tables{Dir: filepath.Join(state, "firewall"), Step: mortal(part)}
+	tables := &apply.Tables{Dir: filepath.Join(state, "firewall")}
+	if die := journaltest.Mortal(part, state); die != nil {
+		tables.Step = func(string) { die() }
+	}
 	return journal.Options{Dir: state, Backend: apply.Host{Backend: knob.NewMemory(nil), Tables: tables},
 		Normalize: func(_ knob.ID, v knob.Value) (knob.Value, error) { return v, nil }}
-}
-
-// mortal kills the process by SIGKILL at its Nth step when the environment says DIES_AT_PART=N.
-func mortal(part string) func(string) {
-	n, err := strconv.Atoi(os.Getenv("DIES_AT_" + part))
-	if err != nil {
-		return nil
-	}
-	var mu sync.Mutex
-	return func(string) {
-		mu.Lock()
-		defer mu.Unlock()
-		if n--; n < 0 {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {}
-		}
-	}
-}
-
-func guard(args []string) error {
-	flags := map[string]string{}
-	for i := 0; i+1 < len(args); i += 2 {
-		flags[strings.TrimPrefix(args[i], "--")] = args[i+1]
-	}
-	alive, err := durable.OS().Lock(filepath.Join(flags["state"], aliveName))
-	if err != nil {
-		return err
-	}
-	defer alive.Close()
-	span, err := time.ParseDuration(flags["deadline"])
-	if err != nil {
-		return err
-	}
-	return journal.RunGuard(context.Background(), journal.GuardConfig{Journal: options(flags["state"], "GUARD"),
-		Mode: journal.Mode(flags["mode"]), Session: flags["session"], For: span})
 }
 
 // writer applies, says so, and takes back. In the mode "commit" it commits in between.
 func writer(state string, id knob.ID, value knob.Value, mode string) error {
 	o := options(state, "WRITER")
-	o.Mode, o.Guard = journal.Lease, &journal.GuardOptions{}
+	o.Mode, o.Guard = journal.Lease, &journal.GuardOptions{Handshake: journaltest.Patience}
 	if mode == "deadline" {
 		o.Mode = journal.Deadline
 	}
@@ -134,7 +90,7 @@ type victim struct {
 }
 
 func newVictim(t *testing.T, tr *traffic) *victim {
-	v := &victim{traffic: tr, state: t.TempDir(), plan: accountPlan(t)}
+	v := &victim{traffic: tr, state: t.TempDir(), plan: tr.plan()}
 	if err := (&apply.Tables{Dir: filepath.Join(v.state, "firewall")}).Add(v.plan); err != nil {
 		t.Fatal(err)
 	}
@@ -143,32 +99,15 @@ func newVictim(t *testing.T, tr *traffic) *victim {
 
 // start starts a writer.
 func (v *victim) start(mode string, env ...string) *exec.Cmd {
-	c := exec.Command(os.Args[0], "writer", v.state, string(v.plan.ID()), string(v.plan.To()), mode)
-	c.Env, c.Stderr = append(os.Environ(), env...), v.t.Output()
-	return c
-}
-
-// over waits until no guard is left.
-func (v *victim) over() {
-	v.t.Helper()
-	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		alive, err := durable.OS().Lock(filepath.Join(v.state, aliveName))
-		if err == nil {
-			_ = alive.Close()
-			return
-		}
-		if !errors.Is(err, durable.ErrLocked) || time.Now().After(until) {
-			v.t.Fatalf("the guard does not end: %v", err)
-		}
-	}
+	return journaltest.Start(v.t, env, "writer", v.state, string(v.plan.ID()), string(v.plan.To()), mode)
 }
 
 // accounted checks after a kill that the old rules are in force, that nothing of ours is left but
 // carried counts, and that every packet was counted once.
 func (v *victim) accounted(what string) {
 	v.t.Helper()
-	v.over()
-	j, err := journal.Open(options(v.state, "NONE"))
+	journaltest.GuardEnds(v.t, v.state)
+	j, err := journaltest.OpenSoon(options(v.state, "NONE"))
 	if err != nil {
 		v.t.Fatalf("%s: %v", what, err)
 	}
@@ -185,11 +124,14 @@ func (v *victim) accounted(what string) {
 		v.t.Fatal(err)
 	}
 	v.carry = max(v.carry, v.exact(what))
-	text := listed(v.t)
+	text := v.rules()
 	left := func(s string) bool { return strings.Contains(text, s) }
-	if left("linerate: ") || left("linerate_base") || left("@count") {
+	if left("linerate: ") || left("linerate_base") || left("@count") || left(":PREROUTING-") {
 		log, _ := os.ReadFile(filepath.Join(v.state, "guard.log"))
 		v.t.Fatalf("%s: not as before:\n%s\n%s", what, text, log)
+	}
+	if v.program == ruleset.IPTablesLegacy && !left(":PREROUTING DROP [77:7700]") {
+		v.t.Fatalf("%s: the policy has another count:\n%s", what, text)
 	}
 	b := options(v.state, "NONE").Backend
 	if now, err := b.Read(ctx, v.plan.ID()); err != nil || now != v.plan.From() {
@@ -203,42 +145,55 @@ func (v *victim) atStep(mode, part string, n int) bool {
 	v.t.Helper()
 	env := []string{fmt.Sprintf("DIES_AT_%s=%d", part, n)}
 	if part == "GUARD" {
-		env = append(env, "DIES_AT_WRITER=6") // for the guard to have something to do
+		env = append(env, "DIES_AT_WRITER=7") // for the guard to have something to do
 	}
-	err := v.start(mode, env...).Run()
-	v.over()
-	v.accounted(fmt.Sprintf("%s, %s killed at step %d", mode, part, n))
+	what := fmt.Sprintf("%s, %s killed at step %d", mode, part, n)
+	killed := journaltest.Killed(v.t, what, v.start(mode, env...).Run())
+	v.accounted(what)
 	v.kills++
-	return err != nil
+	return killed
 }
 
 // TestKill kills writers and guards while packets arrive: at every step, and at random moments.
 func TestKill(t *testing.T) {
+	for _, program := range programs {
+		t.Run(string(program), func(t *testing.T) { testKill(t, program) })
+	}
+}
+
+func testKill(t *testing.T, program ruleset.Program) {
 	inNamespace(t, func() {
-		tr := newTraffic(t)
+		tr := newTraffic(t, program)
 		defer tr.end()
 		v := newVictim(t, tr)
 		v.traffic.start()
-		steps, random := 0, 4
-		if testenv.Provided(testenv.Soak) {
+		soak := testenv.Provided(testenv.Soak)
+		random := 1
+		if soak {
 			random = 200
 		}
-		if n, err := strconv.Atoi(os.Getenv("LINERATE_KILL_ROUNDS")); err == nil {
-			random = n
+		random = journaltest.Rounds(t, random)
+		modes, guards := []string{"trial"}, 2
+		if soak {
+			modes, guards = []string{"trial", "commit"}, 10
 		}
-		for _, mode := range []string{"trial", "commit"} {
-			if mode == "commit" && random < 200 {
-				continue
+		for _, mode := range modes {
+			n := 1
+			// The suite kills before each step of one program, and of the others where rules are half-way.
+			for soak || program == ruleset.IPTablesLegacy || n < 8 {
+				if !v.atStep(mode, "WRITER", n) {
+					break
+				}
+				if n++; !soak && program != ruleset.IPTablesLegacy && n == 2 {
+					n = 4
+				}
 			}
-			for n := 0; v.atStep(mode, "WRITER", n); n++ {
-				steps++
+			if n < 8 {
+				t.Errorf("a writer has only %d steps", n-1)
 			}
 		}
-		if steps < 8 {
-			t.Errorf("a writer has only %d steps", steps)
-		}
-		for n := 0; n < 4 || random >= 200 && n < 10; n++ {
-			v.atStep("trial", "GUARD", n)
+		for n := range guards {
+			v.atStep("trial", "GUARD", 2*n+1)
 		}
 		began := time.Now()
 		if err := v.start("commit").Run(); err != nil {
@@ -253,10 +208,9 @@ func TestKill(t *testing.T) {
 			if err := c.Start(); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Duration(rng.Int64N(int64(whole)))) // any moment will do
-			_ = c.Process.Kill()
-			_ = c.Wait()
-			v.accounted(fmt.Sprintf("%s, random kill %d", mode, n))
+			what := fmt.Sprintf("%s, random kill %d", mode, n)
+			journaltest.KillAfter(t, what, c, time.Duration(rng.Int64N(int64(whole))))
+			v.accounted(what)
 			v.kills++
 		}
 		t.Logf("%d kills, of which %d left work to recovery; %d packets, at most %d carried; a whole run took %v", v.kills,
@@ -268,7 +222,7 @@ func TestKill(t *testing.T) {
 // although the state directory is gone.
 func TestGuardWithoutFiles(t *testing.T) {
 	inNamespace(t, func() {
-		tr := newTraffic(t)
+		tr := newTraffic(t, ruleset.IPTablesLegacy)
 		defer tr.end()
 		v := newVictim(t, tr)
 		v.traffic.start()

@@ -36,7 +36,7 @@ func (p *Plan) To() knob.Value { return p.States[len(p.States)-1].Value }
 
 // check refuses plans that no transaction of ours could carry out.
 func (p *Plan) check() error {
-	if p.Program != ruleset.NFT || len(p.States) != 2 || p.From() == p.To() || p.Counters < 0 {
+	if p.Program != ruleset.NFT && !xtables(p.Program) || len(p.States) != 2 || p.From() == p.To() || p.Counters < 0 {
 		return errors.New("plan of rules: damaged")
 	}
 	for _, s := range p.States {
@@ -66,7 +66,11 @@ func (p *Plan) check() error {
 
 // checkLine makes sure that a line stays one: it becomes part of a command.
 func (p *Plan) checkLine(l Line) error {
-	if strings.Count(l.Text, mark) != len(l.Counters) || strings.ContainsAny(l.Text, "\n\r\x00") {
+	marks := strings.Count(l.Text, mark)
+	if xtables(p.Program) {
+		marks = min(len(l.Counters), 1)
+	}
+	if marks != len(l.Counters) || strings.ContainsAny(l.Text, "\n\r\x00") {
 		return fmt.Errorf("plan of rules: line %q", l.Text)
 	}
 	for _, n := range l.Counters {
@@ -120,6 +124,12 @@ func (s scope) suits(before, after *ruleset.Table) error {
 		return fmt.Errorf("%w: table %s %s has the flag %s", ErrRefused, before.Family, before.Name, before.Flags[0])
 	}
 	for _, c := range before.Chains {
+		for _, r := range c.Rules {
+			if word := restarts(r.Text); word != "" {
+				return fmt.Errorf("%w: chain %s of table %s %s has a rule with -m %s, whose count would start anew", ErrRefused,
+					c.Name, before.Family, before.Name, word)
+			}
+		}
 		if strings.HasPrefix(c.Name, ownPrefix) {
 			return fmt.Errorf("%w: table %s %s holds chain %s of an earlier change: undo that first", ErrRefused,
 				before.Family, before.Name, c.Name)
@@ -168,6 +178,17 @@ func keepsCount(text string) bool {
 		}
 	}
 	return false
+}
+
+// restarts returns the match of a rule of iptables that remembers packets or connections, and
+// forgets them with its rule, in iptables-legacy with its table; empty if there is none.
+func restarts(text string) string {
+	for _, word := range []string{"quota", "connlimit", "statistic"} {
+		if strings.Contains(text, "-m "+word+" ") && (word != "statistic" || strings.Contains(text, "--mode nth")) {
+			return word
+		}
+	}
+	return ""
 }
 
 // counters calls f for the counters without a name in a rule and in the sets that it has for

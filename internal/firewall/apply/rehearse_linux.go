@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/firewall/read"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
@@ -21,7 +23,7 @@ const mostLinks = 1024
 // loads both into network namespaces of their own, changes the rules there and back, and reads what
 // became of rules and counters. It needs root and the programs nft and ip. The error is
 // [ErrRefused] if the table is not changed while packets pass.
-func Rehearse(ctx context.Context, before, after *ruleset.Table) (*Plan, error) {
+func Rehearse(ctx context.Context, program ruleset.Program, before, after *ruleset.Table) (*Plan, error) {
 	s := scopeOf(before, after)
 	if len(s.changed) == 0 {
 		return nil, fmt.Errorf("%w: table %s %s: nothing changes", ErrRefused, before.Family, before.Name)
@@ -29,11 +31,16 @@ func Rehearse(ctx context.Context, before, after *ruleset.Table) (*Plan, error) 
 	if err := s.suits(before, after); err != nil {
 		return nil, err
 	}
-	links, err := net.Interfaces()
+	w := workshop{program: program}
+	var err error
+	if w.sets, err = read.SavedSets(ctx, before); err != nil {
+		return nil, fmt.Errorf("rehearse the change: %w", err)
+	}
+	w.links, err = net.Interfaces()
 	if err != nil {
 		return nil, fmt.Errorf("rehearse the change: %w", err)
 	}
-	p := &Plan{Program: ruleset.NFT, Family: before.Family, Table: before.Name}
+	p := &Plan{Program: program, Family: before.Family, Table: before.Name}
 	numbers := &capturing{}
 	defer numbers.restore()
 	for _, name := range s.changed {
@@ -44,15 +51,15 @@ func Rehearse(ctx context.Context, before, after *ruleset.Table) (*Plan, error) 
 	p.Counters = len(numbers.seen)
 	for _, form := range []*ruleset.Table{before, after} {
 		err := apart(func() error {
-			k, err := hold(ctx)
+			k, err := hold(ctx, false)
 			if err != nil {
 				return err
 			}
 			defer k.release()
-			if err := k.furnish(ctx, links, form); err != nil {
+			if err := w.furnish(ctx, k, form); err != nil {
 				return err
 			}
-			t, err := k.table(ctx, form.Family, form.Name)
+			t, err := k.table(ctx, program, form.Family, form.Name)
 			if err != nil {
 				return err
 			}
@@ -69,7 +76,7 @@ func Rehearse(ctx context.Context, before, after *ruleset.Table) (*Plan, error) 
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if err := apart(func() error { return p.act(ctx, links, before) }); err != nil {
+	if err := apart(func() error { return p.act(ctx, &w, before) }); err != nil {
 		return nil, fmt.Errorf("rehearse the change of table %s %s: %w", before.Family, before.Name, err)
 	}
 	return p, nil
@@ -89,15 +96,35 @@ func apart(f func() error) (err error) {
 	return err
 }
 
-// furnish loads a table into an empty namespace, with the interfaces of this one that its text
-// names. They stay down.
-func (k *keeper) furnish(ctx context.Context, links []net.Interface, t *ruleset.Table) error {
+// workshop is what a rehearsal needs besides a table.
+type workshop struct {
+	program ruleset.Program
+	links   []net.Interface
+	sets    []byte // of ipset
+}
+
+// furnish loads a table into an empty namespace, with the sets of ipset and the interfaces of this
+// one that its text names. They stay down.
+func (w *workshop) furnish(ctx context.Context, k *keeper, t *ruleset.Table) error {
 	var text, batch strings.Builder
+	if xtables(w.program) {
+		if len(w.sets) > 0 {
+			if _, err := k.run(ctx, string(w.sets), "ipset", "restore"); err != nil {
+				return err
+			}
+		}
+		err := ruleset.WriteXtables(&text, &ruleset.Ruleset{Program: w.program, Tables: []*ruleset.Table{t}})
+		if err != nil {
+			return err
+		}
+		_, err = k.run(ctx, text.String(), read.XTables(w.program, t.Family, "restore"), "-c")
+		return err
+	}
 	if err := ruleset.WriteNFT(&text, &ruleset.Ruleset{Program: ruleset.NFT, Tables: []*ruleset.Table{t}}); err != nil {
 		return err
 	}
 	n := 0
-	for _, l := range links {
+	for _, l := range w.links {
 		if l.Name != "lo" && n < mostLinks && strings.Contains(text.String(), l.Name) {
 			n++
 			fmt.Fprintf(&batch, "link add name %s type veth peer name lrpeer%d\n", l.Name, n)
@@ -108,7 +135,7 @@ func (k *keeper) furnish(ctx context.Context, links []net.Interface, t *ruleset.
 			return err
 		}
 	}
-	return k.load(ctx, text.String())
+	return k.load(ctx, w.program, t.Family, text.String())
 }
 
 // stateOf returns a form as nft prints it. Its counters hold their numbers.
@@ -124,10 +151,15 @@ func stateOf(t *ruleset.Table, s scope, own bool) (State, error) {
 				return nil, fmt.Errorf("chain %s was not loaded", name)
 			}
 			for _, r := range t.Chain(name).Rules {
+				numbered := func(n *ruleset.Counter) bool { return n.Packets >= tagged }
+				fresh := r.Text != "" && !slices.ContainsFunc(r.Counters(), numbered)
 				untag(r)
 				l, err := c.rule(r)
 				if err != nil {
 					return nil, err
+				}
+				if fresh {
+					l.Counters = nil
 				}
 				chain.Rules = append(chain.Rules, l)
 			}
@@ -188,23 +220,23 @@ func untag(r *ruleset.Rule) {
 }
 
 // act changes the rules and back, and compares rules and counters.
-func (p *Plan) act(ctx context.Context, links []net.Interface, before *ruleset.Table) error {
-	k, err := hold(ctx)
+func (p *Plan) act(ctx context.Context, w *workshop, before *ruleset.Table) error {
+	k, err := hold(ctx, false)
 	if err != nil {
 		return err
 	}
-	err = k.furnish(ctx, links, before)
+	err = w.furnish(ctx, k, before)
 	k.release()
 	if err != nil {
 		return err
 	}
-	b := &Tables{}
+	b := &Tables{apart: true}
 	b.remember(p)
 	for _, v := range []knob.Value{p.From(), p.To(), p.From()} {
 		if err := b.write(ctx, p.ID(), v); err != nil {
 			return err
 		}
-		k, err := hold(ctx)
+		k, err := hold(ctx, false)
 		if err != nil {
 			return err
 		}

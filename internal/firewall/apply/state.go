@@ -17,8 +17,8 @@ import (
 
 // Line is a rule, or an element of a set, with its counters cut out.
 type Line struct {
-	Text     string // with a mark for each counter
-	Counters []int  `json:",omitempty"` // which counter of the plan stands at each mark
+	Text     string // with a mark for each counter; of iptables what follows the chain's name
+	Counters []int  `json:",omitempty"` // which counter of the plan stands at each mark, or counts the rule
 }
 
 // Chain is a chain with its rules.
@@ -103,8 +103,11 @@ func line(text string) Line {
 	return l
 }
 
-// rule prints a rule of nftables.
+// rule prints a rule.
 func (c *capturing) rule(r *ruleset.Rule) (Line, error) {
+	if r.Text != "" {
+		return c.xtLine(r)
+	}
 	plain := *r
 	plain.Statements = nil
 	var matches []string

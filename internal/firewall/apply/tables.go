@@ -15,6 +15,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
 const (
@@ -38,6 +39,7 @@ type Tables struct {
 	// Step is called before each step of a change with its name, for tests; nil is none.
 	Step func(string)
 
+	apart bool // in a namespace where no other process changes rules
 	mu    sync.Mutex
 	plans map[knob.ID]*Plan
 }
@@ -56,6 +58,11 @@ func (b *Tables) step(name string) {
 	if b.Step != nil {
 		b.Step(name)
 	}
+}
+
+// hold takes the locks that a change of a table needs.
+func (b *Tables) hold(ctx context.Context, p *Plan) (*keeper, error) {
+	return hold(ctx, p.Program == ruleset.IPTablesLegacy && !b.apart)
 }
 
 // file is where the plan of a table is kept.
@@ -100,7 +107,7 @@ func (b *Tables) plan(id knob.ID) (*Plan, error) {
 	data, err := b.fs().ReadFile(b.file(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		// Not the knob is missing, which would end its change, but what undo needs.
-		return nil, fmt.Errorf("the stored rules %s are gone: load the old rules with nft -f", b.file(id))
+		return nil, fmt.Errorf("the stored rules %s are gone: load the old rules again", b.file(id))
 	} else if err != nil {
 		return nil, err
 	}
@@ -175,7 +182,7 @@ func (b *Tables) value(ctx context.Context, id knob.ID) (knob.Value, error) {
 	if err != nil {
 		return "", err
 	}
-	k, err := hold(ctx)
+	k, err := b.hold(ctx, p)
 	if err != nil {
 		return "", err
 	}
@@ -228,7 +235,7 @@ func (b *Tables) write(ctx context.Context, id knob.ID, value knob.Value) error 
 	if err != nil {
 		return err
 	}
-	k, err := hold(ctx)
+	k, err := b.hold(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -272,11 +279,11 @@ func worthwhile(carry []Count, round int) bool {
 func (b *Tables) begin(ctx context.Context, k *keeper, p *Plan, v *view, to *State) error {
 	text := p.begin(v, to)
 	b.step("begin")
-	if g, err := generation(); err != nil || g != v.generation {
+	if g, err := generation(p.Program); err != nil || g != v.generation {
 		return errors.Join(ErrChanged, err)
 	}
 	b.step("transaction")
-	if err := k.load(ctx, text); err != nil {
+	if err := k.load(ctx, p.Program, p.Family, text); err != nil {
 		return err
 	}
 	b.step("begun")
@@ -290,10 +297,18 @@ func (b *Tables) begin(ctx context.Context, k *keeper, p *Plan, v *view, to *Sta
 	if after.now == nil || len(after.fences) != len(to.Chains) {
 		return fmt.Errorf("%w while new ones were put in front of them: look at table %s %s", ErrChanged, p.Family, p.Table)
 	}
-	if err := k.load(ctx, p.takeBack(v, after, to)); err != nil {
+	if err := k.load(ctx, p.remover(), p.Family, p.takeBack(v, after, to)); err != nil {
 		return errors.Join(ErrChanged, err)
 	}
 	return fmt.Errorf("%w while new ones were put in front of them, which are gone again", ErrChanged)
+}
+
+// remover is the program whose commands remove rules.
+func (p *Plan) remover() ruleset.Program {
+	if p.Program == ruleset.IPTablesNFT {
+		return ruleset.NFT
+	}
+	return p.Program
 }
 
 // finish removes the rules behind the fence.
@@ -311,7 +326,7 @@ func (b *Tables) finish(ctx context.Context, k *keeper, p *Plan) error {
 		return fmt.Errorf("%w: %s", ErrChanged, v.digest.Value)
 	}
 	b.step("end")
-	if err := k.load(ctx, p.end(v)); err != nil {
+	if err := k.load(ctx, p.remover(), p.Family, p.end(v)); err != nil {
 		return err
 	}
 	b.step("ended")
@@ -325,7 +340,7 @@ func (b *Tables) Carried(ctx context.Context, id knob.ID) (packets uint64, count
 	if err != nil {
 		return 0, 0, err
 	}
-	k, err := hold(ctx)
+	k, err := b.hold(ctx, p)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -345,15 +360,15 @@ func (b *Tables) Carried(ctx context.Context, id knob.ID) (packets uint64, count
 // live reads the table and compares it with the plan.
 func (p *Plan) live(ctx context.Context, k *keeper) (*view, error) {
 	for range readings {
-		before, err := generation()
+		before, err := generation(p.Program)
 		if err != nil {
 			return nil, err
 		}
-		t, err := k.table(ctx, p.Family, p.Table)
+		t, err := k.table(ctx, p.Program, p.Family, p.Table)
 		if err != nil {
 			return nil, err
 		}
-		after, err := generation()
+		after, err := generation(p.Program)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/firewall/apply"
 	"github.com/linerate/linerate/internal/firewall/equal"
@@ -12,15 +13,16 @@ import (
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
-// accountPlan optimises the table of the accounting.
-func accountPlan(t *testing.T) *apply.Plan {
+// plan optimises the table of the accounting.
+func (tr *traffic) plan() *apply.Plan {
+	t := tr.t
 	t.Helper()
-	before := &ruleset.Ruleset{Program: ruleset.NFT, Tables: []*ruleset.Table{tableOf(t, "account")}}
+	before := &ruleset.Ruleset{Program: tr.program, Tables: []*ruleset.Table{tr.account()}}
 	got := rewrite.Optimise(before, equal.Usual())
 	if len(got.Changed) == 0 || got.Proof.Answer != equal.Equal {
 		t.Fatalf("nothing changes: %+v", got.Kept)
 	}
-	p, err := apply.Rehearse(context.Background(), before.Tables[0], got.Rules.Tables[0])
+	p, err := apply.Rehearse(context.Background(), tr.program, before.Tables[0], got.Rules.Tables[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,16 +32,30 @@ func accountPlan(t *testing.T) *apply.Plan {
 // TestTraffic: while packets arrive, each is counted once, in both directions of the change, and
 // none passes that should not.
 func TestTraffic(t *testing.T) {
+	some := programs[2:] // the suite kills writers of all three
+	if testenv.Provided(testenv.Soak) {
+		some = programs
+	}
+	for _, program := range some {
+		t.Run(string(program), func(t *testing.T) { testTraffic(t, program) })
+	}
+}
+
+func testTraffic(t *testing.T, program ruleset.Program) {
 	inNamespace(t, func() {
-		tr := newTraffic(t)
+		tr := newTraffic(t, program)
 		defer tr.end()
-		p := accountPlan(t)
+		p := tr.plan()
 		b := &apply.Tables{Dir: t.TempDir()}
 		if err := b.Add(p); err != nil {
 			t.Fatal(err)
 		}
 		ctx := context.Background()
-		for range 5 {
+		rounds := 2
+		if testenv.Provided(testenv.Soak) {
+			rounds = 20
+		}
+		for range rounds {
 			for _, v := range []knob.Value{p.To(), p.From()} {
 				tr.start()
 				began := time.Now()

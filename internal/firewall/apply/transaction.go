@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
 
 // commands are the commands of one transaction of nft.
@@ -30,11 +32,14 @@ func (c *commands) drop(chain string) {
 // begin returns the transaction that puts the rules of a form in front of those in force, with a
 // fence between them. The old ones stay, and no packet reaches them any more.
 func (p *Plan) begin(v *view, to *State) string {
-	c := &commands{table: p.Family + " " + p.Table}
 	start := make([]Count, p.Counters)
 	for i := range start {
 		start[i] = v.now[i].add(v.carry[i])
 	}
+	if xtables(p.Program) {
+		return p.beginXT(v, to, start)
+	}
+	c := &commands{table: p.Family + " " + p.Table}
 	if v.carried {
 		c.drop(carryChain)
 	}
@@ -77,29 +82,32 @@ func (p *Plan) begin(v *view, to *State) string {
 // end returns the transaction that removes the fence and the rules behind it. What those counted
 // after the ones in front had got their values is kept in a chain.
 func (p *Plan) end(v *view) string {
-	c := &commands{table: p.Family + " " + p.Table}
-	c.remove(v.fences, v.behind, v.back)
-	c.drop(baseChain)
 	carry := make([]Count, p.Counters)
 	for i := range carry {
 		carry[i] = v.then[i].sub(v.base[i])
 	}
-	if anyCount(carry) {
-		c.kept(carryChain, carry)
-	}
-	return c.String()
+	return p.removal(v, v.behind, v.back, carry)
 }
 
-// back returns the transaction that takes the rules in front away again, before anything else was
-// done. What they counted goes to the carried counts.
+// takeBack returns the transaction that takes the rules in front away again, before anything else
+// was done. What they counted goes to the carried counts.
 func (p *Plan) takeBack(before, v *view, put *State) string {
-	c := &commands{table: p.Family + " " + p.Table}
-	c.remove(v.fences, v.ahead, put)
-	c.drop(baseChain)
 	carry := slices.Clone(before.carry)
 	for i := range carry {
 		carry[i] = carry[i].add(v.now[i].sub(before.now[i].add(before.carry[i])))
 	}
+	return p.removal(v, v.ahead, put, carry)
+}
+
+// removal returns the transaction that removes the fences and the rules and chains of a form, and
+// keeps counts. Rules of iptables-nft are those of nftables: nft deletes them by their handles.
+func (p *Plan) removal(v *view, rules map[string][]uint64, s *State, carry []Count) string {
+	if p.Program == ruleset.IPTablesLegacy {
+		return p.removeXT(v, rules, s, carry)
+	}
+	c := &commands{table: p.Family + " " + p.Table}
+	c.remove(v.fences, rules, s)
+	c.drop(baseChain)
 	if anyCount(carry) {
 		c.kept(carryChain, carry)
 	}

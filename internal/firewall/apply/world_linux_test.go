@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -48,26 +50,68 @@ func accounting() string {
 	return b.String()
 }
 
+// programs are those whose rules are applied.
+var programs = []ruleset.Program{ruleset.NFT, ruleset.IPTablesNFT, ruleset.IPTablesLegacy}
+
+// xtAccounting are the same rules of iptables, in the table raw, which stands between the witnesses
+// as well.
+func xtAccounting() string {
+	var b strings.Builder
+	b.WriteString("*raw\n:PREROUTING DROP [77:7700]\n" +
+		"-A PREROUTING -m mark --mark 0x7 -m comment --comment never\n")
+	for i := range sources {
+		verdict := "ACCEPT"
+		if i == sources-1 {
+			verdict = "DROP"
+		}
+		fmt.Fprintf(&b, "-A PREROUTING -s 10.7.0.%d/32 -m comment --comment \"source %d\" -j %s\n", i+1, i, verdict)
+	}
+	b.WriteString("COMMIT\n")
+	return b.String()
+}
+
+// xt runs a program of iptables with the lock of this namespace alone.
+func xt(t *testing.T, program ruleset.Program, in, what string, args ...string) string {
+	t.Helper()
+	c := exec.Command(read.XTables(program, "ip", what), args...)
+	c.Stdin, c.Env = strings.NewReader(in), append(os.Environ(), "XTABLES_LOCKFILE=/proc/self/status")
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v", c.Path, args, err)
+	}
+	return string(out)
+}
+
 // traffic sends packets of all sources into this namespace, without a pause that is longer than the
 // scheduler's.
 type traffic struct {
-	t    *testing.T
-	fd   int
-	to   unix.SockaddrLinklayer
-	sent [sources]atomic.Uint64
-	run  atomic.Bool
-	idle chan struct{} // holds one while nothing is sent
-	stop atomic.Bool
-	done chan struct{}
+	ahead   int // rules in front of those that count sources
+	program ruleset.Program
+	t       *testing.T
+	fd      int
+	to      unix.SockaddrLinklayer
+	sent    [sources]atomic.Uint64
+	run     atomic.Bool
+	idle    chan struct{} // holds one while nothing is sent
+	stop    atomic.Bool
+	done    chan struct{}
 }
 
 // newTraffic loads the accounting rules, and prepares packets. A network interface of its own
 // brings them in.
-func newTraffic(t *testing.T) *traffic {
+func newTraffic(t *testing.T, program ruleset.Program) *traffic {
 	t.Helper()
 	sh(t, "ip link set lo up; sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1; "+
 		"ip link add a0 type veth peer name b0; ip link set a0 arp off up; ip link set b0 arp off up")
-	nft(t, accounting())
+	rules, witness, _ := strings.Cut(accounting(), "table ip witness")
+	// A lock of its own: other tests need not wait for this one.
+	t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "xtables.lock"))
+	if program == ruleset.NFT {
+		nft(t, rules)
+	} else {
+		xt(t, program, xtAccounting(), "restore", "-c")
+	}
+	nft(t, "table ip witness"+witness)
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +121,8 @@ func newTraffic(t *testing.T) *traffic {
 	if errA != nil || errB != nil {
 		t.Fatal(errA, errB)
 	}
-	tr := &traffic{t: t, fd: fd, to: unix.SockaddrLinklayer{Protocol: 0x0008, Ifindex: b.Index, Halen: 6},
+	tr := &traffic{program: program, t: t, fd: fd,
+		to:   unix.SockaddrLinklayer{Protocol: 0x0008, Ifindex: b.Index, Halen: 6},
 		idle: make(chan struct{}, 1), done: make(chan struct{})}
 	copy(tr.to.Addr[:], a.HardwareAddr)
 	go tr.loop(a.HardwareAddr)
@@ -204,11 +249,33 @@ func tableOf(t *testing.T, name string) *ruleset.Table {
 	return r.Table("ip", name)
 }
 
+// account reads the rules whose counters are compared.
+func (tr *traffic) account() *ruleset.Table {
+	tr.t.Helper()
+	if tr.program == ruleset.NFT {
+		return tableOf(tr.t, "account")
+	}
+	r, err := read.IPTables(strings.NewReader(xt(tr.t, tr.program, "", "save", "-c", "-t", "raw")), nil)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	return r.Table("ip", "raw")
+}
+
+// rules returns the text of those rules.
+func (tr *traffic) rules() string {
+	if tr.program == ruleset.NFT {
+		return listed(tr.t)
+	}
+	return xt(tr.t, tr.program, "", "save", "-c", "-t", "raw")
+}
+
 // counted reads what the rules have counted of each source: in a rule or in an element, and apart
 // from these what is carried.
-func counted(t *testing.T) (inRules, carried [sources]uint64) {
+func (tr *traffic) counted() (inRules, carried [sources]uint64) {
+	t := tr.t
 	t.Helper()
-	table := tableOf(t, "account")
+	table := tr.account()
 	for _, s := range table.Sets {
 		for _, e := range s.Elements {
 			if e.Counter != nil {
@@ -223,19 +290,20 @@ func counted(t *testing.T) (inRules, carried [sources]uint64) {
 				continue
 			}
 			if c.Name == "linerate_carry" {
-				// Counters have the numbers of their rules, and the first rule counts no source.
+				// Counters have the numbers of their rules, and the first rule counts no source, as those
+				// ahead of it.
 				n, err := strconv.Atoi(r.Comment)
 				if err != nil {
 					t.Fatal(err)
 				}
-				carried[n-1] += all[0].Packets
+				carried[n-1-tr.ahead] += all[0].Packets
 			} else if n, ok := strings.CutPrefix(r.Comment, "source "); ok {
 				i, err := strconv.Atoi(n)
 				if err != nil {
 					t.Fatal(err)
 				}
 				inRules[i] += all[0].Packets
-			} else if c.Name != "count" {
+			} else if tr.program == ruleset.NFT && c.Name != "count" && !strings.HasPrefix(r.Comment, "house ") {
 				t.Fatalf("chain %s is left over", c.Name)
 			}
 		}
@@ -249,7 +317,7 @@ func (tr *traffic) exact(what string) (carry uint64) {
 	tr.t.Helper()
 	tr.pause()
 	early, late := witnesses(tr.t)
-	inRules, carried := counted(tr.t)
+	inRules, carried := tr.counted()
 	for i := range early {
 		if inRules[i]+carried[i] != early[i] {
 			tr.t.Errorf("%s: source %d: %d packets arrived, %d are in its counter and %d carried", what, i, early[i], inRules[i],
@@ -265,7 +333,7 @@ func (tr *traffic) exact(what string) (carry uint64) {
 		carry += carried[i]
 	}
 	if tr.t.Failed() {
-		tr.t.Fatalf("%s:\n%s", what, listed(tr.t))
+		tr.t.Fatalf("%s:\n%s", what, tr.rules())
 	}
 	return carry
 }

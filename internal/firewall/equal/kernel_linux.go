@@ -26,6 +26,10 @@ import (
 func Kernel(ctx context.Context, before, after *ruleset.Ruleset, packets []ruleset.Packet,
 	repeat int) (KernelResult, error) {
 	var out KernelResult
+	sets, err := read.SavedSets(ctx, before.Tables...)
+	if err != nil {
+		return out, fmt.Errorf("compare rules in the kernel: %w", err)
+	}
 	var got [2]map[*ruleset.Counter]uint64
 	var passed [2]uint64
 	for side, r := range []*ruleset.Ruleset{before, after} {
@@ -34,7 +38,7 @@ func Kernel(ctx context.Context, before, after *ruleset.Ruleset, packets []rules
 		go func() {
 			defer close(done)
 			runtime.LockOSThread() // the thread and its namespace end with this function
-			got[side], passed[side], err = inKernel(ctx, r, packets, repeat)
+			got[side], passed[side], err = inKernel(ctx, r, sets, packets, repeat)
 		}()
 		<-done
 		if err != nil {
@@ -76,7 +80,7 @@ const witness = `table inet linerate_witness {
 }
 `
 
-func inKernel(ctx context.Context, r *ruleset.Ruleset, packets []ruleset.Packet,
+func inKernel(ctx context.Context, r *ruleset.Ruleset, sets []byte, packets []ruleset.Packet,
 	repeat int) (map[*ruleset.Counter]uint64, uint64, error) {
 	if len(packets) == 0 {
 		return nil, 0, fmt.Errorf("no packet to send")
@@ -110,7 +114,7 @@ func inKernel(ctx context.Context, r *ruleset.Ruleset, packets []ruleset.Packet,
 	if out, err := furnish.CombinedOutput(); err != nil {
 		return nil, 0, fmt.Errorf("ip: %w: %.500s", err, out)
 	}
-	if err := load(ctx, r, peers[to]); err != nil {
+	if err := load(ctx, r, sets, peers[to]); err != nil {
 		return nil, 0, err
 	}
 	sent, err := inject(packets, peers, repeat)
@@ -151,24 +155,33 @@ func inKernel(ctx context.Context, r *ruleset.Ruleset, packets []ruleset.Packet,
 
 // load gives the rules, and the witness, to the kernel of the namespace. Packets leave by the peer
 // out.
-func load(ctx context.Context, r *ruleset.Ruleset, out string) error {
+func load(ctx context.Context, r *ruleset.Ruleset, sets []byte, out string) error {
 	var text bytes.Buffer
 	feed := func(name string, args ...string) error {
 		c := exec.CommandContext(ctx, name, args...)
 		c.Stdin = &text
+		// The namespace has no other user, and the lock of all namespaces may be held for long.
+		c.Env = append(os.Environ(), "XTABLES_LOCKFILE=/proc/self/status")
 		if out, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w: %.2000s", name, err, out)
 		}
 		return nil
 	}
 	if r.Program != ruleset.NFT {
-		if err := ruleset.WriteXtables(&text, r); err != nil {
-			return err
+		if text.Write(sets); len(sets) > 0 {
+			if err := feed("ipset", "restore"); err != nil {
+				return err
+			}
 		}
-		if err := feed(xtables(r.Program)+"-restore", "-c"); err != nil {
-			return err
+		for _, family := range families(r) {
+			if err := ruleset.WriteXtables(&text, ofFamily(r, family)); err != nil {
+				return err
+			}
+			if err := feed(read.XTables(r.Program, family, "restore"), "-c"); err != nil {
+				return err
+			}
+			text.Reset()
 		}
-		text.Reset()
 	} else if err := ruleset.WriteNFT(&text, r); err != nil {
 		return err
 	}
@@ -176,28 +189,45 @@ func load(ctx context.Context, r *ruleset.Ruleset, out string) error {
 	return feed("nft", "-f", "-")
 }
 
-// xtables is the name of the programs of iptables, before the hyphen.
-func xtables(p ruleset.Program) string {
-	if p == ruleset.IPTablesNFT {
-		return "iptables-nft"
+// families returns those of a ruleset of iptables, which has a program for each.
+func families(r *ruleset.Ruleset) (all []string) {
+	for _, t := range r.Tables {
+		if !slices.Contains(all, t.Family) {
+			all = append(all, t.Family)
+		}
 	}
-	return "iptables-legacy"
+	return all
+}
+
+func ofFamily(r *ruleset.Ruleset, family string) *ruleset.Ruleset {
+	part := *r
+	part.Tables = slices.DeleteFunc(slices.Clone(r.Tables), func(t *ruleset.Table) bool { return t.Family != family })
+	return &part
 }
 
 // loaded reads the rules of the namespace with the program that loaded them.
 func loaded(ctx context.Context, r *ruleset.Ruleset) (*ruleset.Ruleset, error) {
-	name, args := "nft", []string{"-j", "list", "ruleset"}
-	if r.Program != ruleset.NFT {
-		name, args = xtables(r.Program)+"-save", []string{"-c"}
+	if r.Program == ruleset.NFT {
+		list, err := exec.CommandContext(ctx, "nft", "-j", "list", "ruleset").Output()
+		if err != nil {
+			return nil, fmt.Errorf("nft: %w", err)
+		}
+		return read.NFT(bytes.NewReader(list))
 	}
-	list, err := exec.CommandContext(ctx, name, args...).Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	all := &ruleset.Ruleset{Program: r.Program}
+	for _, family := range families(r) {
+		name := read.XTables(r.Program, family, "save")
+		list, err := exec.CommandContext(ctx, name, "-c").Output()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		one, err := read.IPTables(bytes.NewReader(list), nil)
+		if err != nil {
+			return nil, err
+		}
+		all.Tables = append(all.Tables, one.Tables...)
 	}
-	if r.Program != ruleset.NFT {
-		return read.IPTables(bytes.NewReader(list), nil)
-	}
-	return read.NFT(bytes.NewReader(list))
+	return all, nil
 }
 
 // places calls f for every counter of a ruleset with the place where it stands, which survives nft.

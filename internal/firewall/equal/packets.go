@@ -33,8 +33,8 @@ func assume(way int) ruleset.Assume {
 }
 
 func (p *pair) traced(c, d *ruleset.Chain, packet ruleset.Packet, way int) string {
-	old, now := p.old.Walk(c, packet, assume(way)), p.now.Walk(d, packet, assume(way))
-	p.steps += len(old.Steps) + len(now.Steps)
+	old, now := p.old.WalkMatches(c, packet, assume(way)), p.now.WalkMatches(d, packet, assume(way))
+	p.steps += old.Met + now.Met
 	if old.Verdict != now.Verdict {
 		return fmt.Sprintf("%s before, %s after", old.Verdict, now.Verdict)
 	}

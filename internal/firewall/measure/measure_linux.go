@@ -213,6 +213,8 @@ func Load(ctx context.Context, r Rules) error {
 	program, args := restorer(r.Program)
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin = strings.NewReader(r.Text)
+	// The namespace has no other user, and the lock of all namespaces may be held for long.
+	cmd.Env = append(os.Environ(), "XTABLES_LOCKFILE=/proc/self/status")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		said, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 		return fmt.Errorf("load rules with %s: %w: %s", program, err, said)

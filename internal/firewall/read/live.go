@@ -178,11 +178,14 @@ func withXT(ctx context.Context, r *ruleset.Ruleset) error {
 		if !foreign {
 			continue
 		}
-		out, err := run(ctx, family+"tables-nft-save", "-c")
+		out, err := run(ctx, XTables(ruleset.IPTablesNFT, family, "save"), "-c")
 		if errors.Is(err, exec.ErrNotFound) {
 			continue // the conditions stay unknown
 		} else if err != nil {
 			return err
+		}
+		if !bytes.Contains(out, []byte("\n*")) || !bytes.Contains(out, []byte("(nf_tables)")) {
+			continue // it prints no table that it did not make, and legacy's prints no table of nft
 		}
 		read, err := IPTables(bytes.NewReader(out), nil)
 		if err != nil {
@@ -197,8 +200,43 @@ func withXT(ctx context.Context, r *ruleset.Ruleset) error {
 	return nil
 }
 
+// XTables returns the program that saves or restores the tables of one kind of iptables. A host
+// with one kind alone may lack a program of the full name; then it is the plain one.
+func XTables(p ruleset.Program, family, what string) string {
+	kind := "-legacy-"
+	if p == ruleset.IPTablesNFT {
+		kind = "-nft-"
+	}
+	name := family + "tables" + kind + what
+	if _, err := exec.LookPath(name); err != nil {
+		return family + "tables-" + what
+	}
+	return name
+}
+
+// SavedSets returns what ipset prints of the sets of this namespace if rules of a table of iptables
+// use them; nothing otherwise.
+func SavedSets(ctx context.Context, tables ...*ruleset.Table) ([]byte, error) {
+	for _, t := range tables {
+		for _, c := range t.Chains {
+			for _, r := range c.Rules {
+				if strings.Contains(r.Text, "--match-set ") || strings.Contains(r.Text, "-j SET ") {
+					return run(ctx, "ipset", "save")
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+// hasXT reports whether iptables-nft made a table: nft cannot print some of its matches, or a base
+// chain has the name of a built-in one. If it is not iptables-nft's, that program does not print
+// it.
 func hasXT(t *ruleset.Table) bool {
 	for _, c := range t.Chains {
+		if c.Hook != "" && xtHooks[c.Name] == c.Hook {
+			return true
+		}
 		for _, r := range c.Rules {
 			for _, s := range r.Statements {
 				if o, ok := s.(ruleset.Opaque); ok && strings.HasPrefix(o.Text, "xt ") {
@@ -218,10 +256,7 @@ func liveLegacy(ctx context.Context) (*ruleset.Ruleset, error) {
 		if err != nil || len(bytes.TrimSpace(names)) == 0 {
 			continue // the program would load the module of a table
 		}
-		out, err := run(ctx, family+"tables-legacy-save", "-c")
-		if errors.Is(err, exec.ErrNotFound) {
-			out, err = run(ctx, family+"tables-save", "-c")
-		}
+		out, err := run(ctx, XTables(ruleset.IPTablesLegacy, family, "save"), "-c")
 		if err != nil {
 			return nil, err
 		}

@@ -30,9 +30,9 @@ func PerPacket(before, after *ruleset.Ruleset) (old, now float64, counted bool) 
 			if steps > mostSteps {
 				break
 			}
-			a, b := before.Trace(hook, p, nil), after.Trace(hook, p, nil)
-			steps += len(a.Steps) + len(b.Steps)
-			all = append(all, traced{float64(len(a.Steps)), float64(len(b.Steps)), a.Counters})
+			a, b := before.TraceMatches(hook, p, nil), after.TraceMatches(hook, p, nil)
+			steps += a.Met + b.Met
+			all = append(all, traced{float64(a.Met), float64(b.Met), a.Counters})
 			for _, c := range a.Counters {
 				shares[c]++
 			}

@@ -17,6 +17,9 @@ type Result struct {
 	Changed []Change
 	Proof   equal.Result
 	Kept    []Kept
+	// Before and After are what [PerPacket] returns of the old rules and of Rules.
+	Before, After float64
+	Counted       bool
 }
 
 // Change is a chain with new rules.
@@ -33,6 +36,14 @@ const worth = 0.99
 
 // Optimise returns rules that are proven to be equal. The old ones do not change.
 func Optimise(r *ruleset.Ruleset, limits equal.Limits) Result {
+	out := optimise(r, limits)
+	if len(out.Changed) == 0 {
+		out.Before, out.After, out.Counted = PerPacket(r, r)
+	}
+	return out
+}
+
+func optimise(r *ruleset.Ruleset, limits equal.Limits) Result {
 	out := Result{Rules: r}
 	refused := make(map[string]bool)
 	for {
@@ -46,7 +57,7 @@ func Optimise(r *ruleset.Ruleset, limits equal.Limits) Result {
 		if proof.Answer == equal.Equal {
 			out.Proof = proof
 			// The forms are chosen by what the rules compare; what packets meet is known only now.
-			if old, now, _ := PerPacket(r, made); now < worth*old {
+			if out.Before, out.After, out.Counted = PerPacket(r, made); out.After < worth*out.Before {
 				out.Rules, out.Changed = made, changed
 			}
 			return out

@@ -119,7 +119,7 @@ func (b *builder) short(chain string, f ruleset.Field, at ruleset.Range) string 
 	side := map[ruleset.Field]string{ruleset.InInterface: "i", ruleset.OutInterface: "o", ruleset.Source: "s",
 		ruleset.Destination: "d"}[f]
 	base, _, _ := strings.Cut(chain, "-")
-	want := base + "-" + side + "-" + strings.ReplaceAll(strings.Trim(f.FormatRange(at), `"`), "*", "_")
+	want := base + "-" + side + "-" + strings.NewReplacer("*", "_", ":", "_").Replace(strings.Trim(f.FormatRange(at), `"`))
 	if len(want) > longestChain || b.taken[want] {
 		for i := 1; ; i++ {
 			if want = fmt.Sprintf("%.20s-%s-%d", base, side, i); !b.taken[want] {

@@ -476,16 +476,16 @@ func hits(key []Term, p Packet) ([]Value, bool) {
 
 // Holds reports whether the packet matches, and which element of the set it met.
 func (m Match) Holds(p Packet) (bool, *Element) {
+	if m.Set == nil {
+		v, ok := m.Key[0].Value(p)
+		return ok && slices.ContainsFunc(m.Plain, func(r Range) bool { return r.Contains(v) }) != m.Negated, nil
+	}
 	values, ok := hits(m.Key, p)
 	if !ok {
 		return false, nil
 	}
-	if m.Set != nil {
-		e := m.Set.Find(values)
-		return (e != nil) != m.Negated, e
-	}
-	in := slices.ContainsFunc(m.Plain, func(r Range) bool { return r.Contains(values[0]) })
-	return in != m.Negated, nil
+	e := m.Set.Find(values)
+	return (e != nil) != m.Negated, e
 }
 
 // Allowed returns the values of the only term that the match holds for. It is false for a match of

@@ -1,0 +1,167 @@
+//go:build unix
+
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/journal"
+)
+
+// Patience is how long a guard may take to answer: it only ends a test that hangs.
+const Patience = 5 * time.Minute
+
+// aliveName is a file that a guard keeps locked as long as it lives.
+const aliveName = "guard alive"
+
+// Finish ends a part of the test binary.
+func Finish(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Mortal returns a function that kills the process with SIGKILL at its Nth call if the environment
+// says DIES_AT_PART=N, and nil if it does not. A part without an Nth step lives. The file "PART
+// died" in dir says that it died.
+func Mortal(part, dir string) func() {
+	n, err := strconv.Atoi(os.Getenv("DIES_AT_" + part))
+	if err != nil {
+		return nil
+	}
+	var mu sync.Mutex
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if n--; n == 0 {
+			// The process that waits for this one may not be its parent any more.
+			_ = os.WriteFile(filepath.Join(dir, part+" died"), nil, 0o600)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // The signal is on its way.
+		}
+	}
+}
+
+// Died reports whether a part killed itself.
+func Died(part, dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, part+" died"))
+	return err == nil
+}
+
+// Guard does what the hidden command of the program does, with the arguments that the journal
+// starts a guard with.
+func Guard(args []string, options func(state string) journal.Options) error {
+	flags := map[string]string{}
+	for i := 0; i+1 < len(args); i += 2 {
+		flags[args[i]] = args[i+1]
+	}
+	state := flags["--state"]
+	deadline, err := time.ParseDuration(flags["--deadline"])
+	if err != nil {
+		return err
+	}
+	alive, err := lockSoon(filepath.Join(state, aliveName))
+	if err != nil {
+		return err
+	}
+	defer alive.Close() // Or whenever and however this process ends.
+	return journal.RunGuard(context.Background(), journal.GuardConfig{Journal: options(state),
+		Mode: journal.Mode(flags["--mode"]), Session: flags["--session"], For: deadline})
+}
+
+// GuardEnds waits until no guard of a state directory is left.
+func GuardEnds(t *testing.T, state string) {
+	t.Helper()
+	if _, err := os.Stat(state); errors.Is(err, fs.ErrNotExist) {
+		return // The writer died before there was anything to guard.
+	}
+	alive, err := lockSoon(filepath.Join(state, aliveName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	alive.Close()
+}
+
+// lockSoon takes a lock as soon as its holder is gone.
+func lockSoon(path string) (io.Closer, error) {
+	for {
+		lock, err := durable.OS().Lock(path)
+		if !errors.Is(err, durable.ErrLocked) {
+			return lock, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// OpenSoon opens a journal as soon as its holder is gone: the kernel closes the files of a process
+// that was killed a moment after the kill.
+func OpenSoon(o journal.Options) (*journal.Journal, error) {
+	for {
+		j, err := journal.Open(o)
+		if !errors.Is(err, journal.ErrLocked) {
+			return j, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Start prepares a part of the test binary, with NAME=VALUE pairs in its environment.
+func Start(t *testing.T, env []string, args ...string) *exec.Cmd {
+	t.Helper()
+	command := exec.Command(os.Args[0], args...)
+	command.Env, command.Stderr = append(os.Environ(), env...), t.Output()
+	return command
+}
+
+// Killed reports whether a process ended by SIGKILL. An end of its own that is no success fails the
+// test.
+func Killed(t *testing.T, what string, err error) bool {
+	t.Helper()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
+		return true
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	return false
+}
+
+// KillAfter kills a process that was started, and reports whether it still ran.
+func KillAfter(t *testing.T, what string, command *exec.Cmd, wait time.Duration) bool {
+	t.Helper()
+	time.Sleep(wait) // Any moment will do: that is the test.
+	if err := command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	return Killed(t, what, command.Wait())
+}
+
+// Rounds is how often writers are killed at random: as LINERATE_KILL_ROUNDS says, or usual.
+func Rounds(t *testing.T, usual int) int {
+	t.Helper()
+	s := os.Getenv("LINERATE_KILL_ROUNDS")
+	if s == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
