@@ -74,6 +74,16 @@ var featureAliases = map[string]string{
 	"tx":  "tx-checksum-ip-generic",
 }
 
+// nddAliases are the names that ndd(8) has for properties of ipadm(8), and those of its first
+// releases (libipadm, tcp_name_map).
+var nddAliases = map[string]string{
+	"tcp_xmit_hiwat": "send_buf", "tcp_recv_hiwat": "recv_buf", "tcp_max_buf": "max_buf", "send_maxbuf": "send_buf",
+	"recv_maxbuf": "recv_buf", "_max_buf": "max_buf", "tcp_cwnd_max": "_cwnd_max", "udp_max_buf": "max_buf",
+	"udp_recv_hiwat": "recv_buf", "udp_xmit_hiwat": "send_buf", "tcp_conn_req_max_q": "_conn_req_max_q",
+	"tcp_conn_req_max_q0": "_conn_req_max_q0", "tcp_wscale_always": "_wscale_always",
+	"tcp_tstamp_always": "_tstamp_always",
+}
+
 // ParseID reads a knob's name and gives its canonical spelling: ParseID of a canonical ID gives the
 // same ID. The error is an *Error with ErrUnknown when the text is no name of any kind; whether the
 // host has such a knob is for a Backend to say.
@@ -138,6 +148,10 @@ func parseID(s string) (ID, error) {
 			if full, ok := featureAliases[f]; ok {
 				attribute = "feature." + full
 			}
+		}
+	case KindIpadm:
+		if full, ok := nddAliases[attribute]; ok {
+			attribute = full
 		}
 	case KindModule:
 		// The kernel's own spelling; modprobe(8) takes a dash for the same name.

@@ -14,7 +14,7 @@
 //	sysctl     FreeBSD   by MIB
 //	ifconfig   FreeBSD   ifconfig -m IF; ifconfig IF tso4, -tso4, mtu N
 //	loader     FreeBSD   a marked block at the end of /boot/loader.conf
-//	ipadm      illumos   ipadm show-prop -c, set-prop -t
+//	ipadm      illumos   ipadm show-prop -c, set-prop -t; ndd where there is no ipadm
 //	dladm      illumos   dladm show-linkprop -c, set-linkprop -t
 //	driver     illumos   /kernel/drv/NAME.conf
 //	registry   Windows   values below HKEY_LOCAL_MACHINE; one that does not exist is "absent"
@@ -32,6 +32,5 @@
 //
 // # Limits
 //
-// Errors of ifconfig, ipadm and dladm are told apart by their words in the language C. Solaris 10 has
-// no ipadm: its ndd is not used. Only package journal may call Write.
+// Errors of ifconfig, ipadm and dladm are told apart by their words in the language C. Only package journal may call Write.
 package native

@@ -205,8 +205,8 @@ func answered(err error) error {
 	}{
 		{fs.ErrPermission, []string{"permission denied", "not permitted", "insufficient privileges", "not privileged"}},
 		{fs.ErrNotExist, []string{"does not exist", "no such", "not found", "object not found", "invalid link",
-			"not configured"}},
-		{knob.ErrNotSupported, []string{"not supported", "unknown property", "unrecognized", "invalid property"}},
+			"unknown property", "invalid property", "not configured"}},
+		{knob.ErrNotSupported, []string{"not supported", "unrecognized"}},
 		{knob.ErrInvalid, []string{"invalid argument", "invalid value", "invalid", "out of range", "bad value",
 			"too large", "too small"}},
 		{errBusy, []string{"link busy", "try again later", "device busy", "in use"}},
