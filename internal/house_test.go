@@ -100,7 +100,7 @@ var mayExec = map[string]bool{
 	"internal/firewall/apply":    true, // nft loads new rules, in a namespace of their own and then where the journal says
 	"internal/firewall/equal":    true, // nft loads old and new rules in namespaces of their own
 	"internal/firewall/measure":  true, // nft and iptables-restore load rules in namespaces of its own
-	"internal/kernel/tool":       true, // programs are the interface of other systems' settings: ifconfig, ipadm, PowerShell
+	"internal/kernel/tool":       true, // ifconfig, ipadm, PowerShell are how other systems show and set values
 	"internal/wire":              true, // ssh:// targets go through the user's own ssh
 	"hub/internal/alert":         true, // a program of the user's own receives alerts
 	"dev/bench":                  true, // the other tools, and ours, as typed

@@ -51,12 +51,13 @@ func TestProtocols(t *testing.T) {
 func TestInterrupts(t *testing.T) {
 	all, err := ParseInterrupts([]byte(`{"__version":"1","interrupt-statistics":{"interrupt":[{"name":"irq1: atkbd0 ",` +
 		`"total":6,"rate":0},{"name":"irq268: ixl0:rxq0","total":3028517,"rate":9}]},"total-interrupts":3028523}`))
-	if err != nil || len(all) != 2 || all[1] != (Interrupt{"irq268: ixl0:rxq0", 3028517, 9}) || all[0].Name != "irq1: atkbd0" {
+	if err != nil || len(all) != 2 || all[1] != (Interrupt{"irq268: ixl0:rxq0", 3028517, 9}) ||
+		all[0].Name != "irq1: atkbd0" {
 		t.Errorf("%v, %v", all, err)
 	}
 }
 
-// netstat counts packets that found no room as errors: the card's own counters tell them apart.
+// netstat counts packets that found no room as errors: the card's own counters separate them.
 func TestMissedIsNotCRC(t *testing.T) {
 	all, err := ParseInterfaces([]byte(links))
 	if err != nil {
@@ -78,7 +79,8 @@ func TestIfconfigLines(t *testing.T) {
 	all := ParseIfconfig("vtnet0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500\n" +
 		"\toptions=4c079b<RXCSUM,TXCSUM,VLAN_MTU,TSO4,TSO6,LRO,VLAN_HWTSO,LINKSTATE,TXCSUM_IPV6>\n" +
 		"\tether 00:00:5e:00:53:01\n\tmedia: Ethernet autoselect (10Gbase-T <full-duplex>)\n\tstatus: active\n")
-	if len(all) != 1 || all[0].MTUBytes != 1500 || !slices.Contains(all[0].Flags, "LOWER_UP") || all[0].Status != "active" {
+	if len(all) != 1 || all[0].MTUBytes != 1500 || !slices.Contains(all[0].Flags, "LOWER_UP") ||
+		all[0].Status != "active" {
 		t.Fatalf("%+v", all)
 	}
 	if on, able, known := all[0].Option("tso4"); !on || !able || !known {
@@ -95,6 +97,22 @@ func TestIfconfigLines(t *testing.T) {
 	for _, text := range []string{"", "ifconfig: interface does not exist\n", "\toptions=1<A>\n", "em0: \n"} {
 		if got := ParseIfconfig(text); len(got) != 0 {
 			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+func TestSpeed(t *testing.T) {
+	for media, want := range map[string]struct {
+		bits   float64
+		duplex string
+	}{
+		"Ethernet autoselect (1000baseT <full-duplex>)":          {1e9, "full"},
+		"Ethernet autoselect (10Gbase-T <full-duplex>)":          {1e10, "full"},
+		"Ethernet autoselect (2500Base-T <full-duplex,rxpause>)": {2.5e9, "full"}, "Ethernet autoselect": {0, ""},
+		"Ethernet 100baseTX <half-duplex>": {1e8, "half"}, "Ethernet autoselect (none)": {0, ""},
+	} {
+		if bits, duplex := (Interface{Media: media}).Speed(); bits != want.bits || duplex != want.duplex {
+			t.Errorf("%s: %g %q", media, bits, duplex)
 		}
 	}
 }

@@ -33,6 +33,34 @@ func (i Interface) Option(word string) (on, able, known bool) {
 	return on, on || slices.Contains(i.Capabilities, name), known
 }
 
+// Speed returns the negotiated rate in bits per second and the duplex mode (full, half), as far as
+// the line of the medium names them: 1000baseT, 10Gbase-T, 2500Base-T. Zero: not known.
+func (i Interface) Speed() (bitsPerSecond float64, duplex string) {
+	_, chosen, ok := strings.Cut(i.Media, "(")
+	if !ok {
+		chosen = i.Media // a forced medium
+	}
+	for _, word := range []string{"full", "half"} {
+		if strings.Contains(chosen, word+"-duplex") {
+			duplex = word
+		}
+	}
+	for f := range strings.FieldsSeq(chosen) {
+		number, _, ok := strings.Cut(strings.ToLower(f), "base")
+		if !ok {
+			continue
+		}
+		scale := 1e6
+		if g, ok := strings.CutSuffix(number, "g"); ok {
+			number, scale = g, 1e9
+		}
+		if n, err := strconv.ParseFloat(number, 64); err == nil && n > 0 && n < 1e6 {
+			return n * scale, duplex
+		}
+	}
+	return 0, duplex
+}
+
 // ParseIfconfig reads the output of ifconfig, also with -m. It skips lines that it does not know.
 func ParseIfconfig(text string) []Interface {
 	var all []Interface

@@ -2,10 +2,10 @@
 //
 // # Model
 //
-// [ParseProperty] reads a line of `ipadm show-prop -c` or `dladm show-linkprop -c`, [Fields] any line
-// of their parsable form. [ParseKstat] reads `kstat -p`, and [CardCounters] sorts the counters of one
-// card by the place where packets are lost. [Conf] finds and replaces one number in a file of
-// driver.conf(5), byte for byte.
+// [ParseProperty] reads a line of `ipadm show-prop -c` or `dladm show-linkprop -c`, [Fields] any
+// line of their parsable form. [ParseKstat] reads `kstat -p`, and [CardCounters] sorts the
+// counters of one card by the place where packets are lost. [Conf] finds and replaces one number
+// in a file of driver.conf(5), byte for byte.
 //
 // # Units
 //

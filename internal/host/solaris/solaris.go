@@ -97,8 +97,8 @@ func (p Property) Allows(value string) bool {
 	return false
 }
 
-// ParseKstat reads `kstat -p`: module:instance:name:statistic, a tab, and the value. Texts and times
-// are left out.
+// ParseKstat reads `kstat -p`: module:instance:name:statistic, a tab, and the value. Texts and
+// times are left out.
 func ParseKstat(text string) (map[string]uint64, error) {
 	counts := make(map[string]uint64)
 	for line := range strings.Lines(text) {
@@ -127,7 +127,8 @@ type Card struct {
 }
 
 // CardCounters sorts the counters of one card, e1000g:0 or igb:1, among those of ParseKstat. The
-// drivers spell the same counter with a capital letter or without. False: the card has none of them.
+// drivers spell the same counter with a capital letter or without. False: the card has none of
+// them.
 func CardCounters(counts map[string]uint64, card string) (Card, bool) {
 	found := false
 	sum := make(map[string]uint64)

@@ -18,8 +18,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// The values are those of omniosorg/omnios-documentation and TritonDataCenter/smartos-docs, put into
-// the parsable form of ipadm(8) and dladm(8).
+// The values are those of omniosorg/omnios-documentation and TritonDataCenter/smartos-docs, put
+// into the parsable form of ipadm(8) and dladm(8).
 func TestProperties(t *testing.T) {
 	p, err := ParseProperty("rw:128000::128000:4096-1048576\n")
 	if err != nil || p != (Property{true, "128000", "", "128000", "4096-1048576"}) {
@@ -30,13 +30,15 @@ func TestProperties(t *testing.T) {
 			t.Errorf("%s: %v", value, !want)
 		}
 	}
-	if p, err = ParseProperty("r-:1500:1500:1500-16362\n"); err != nil || p.Writable || p.Persistent != "" || p.Current != "1500" {
+	if p, err = ParseProperty("r-:1500:1500:1500-16362\n"); err != nil || p.Writable || p.Persistent != "" ||
+		p.Current != "1500" {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if p, err = ParseProperty("rw:bi:bi:no,tx,rx,bi\n"); err != nil || !p.Allows("tx") || p.Allows("auto") {
 		t.Errorf("%+v, %v", p, err)
 	}
-	for _, bad := range []string{"", "\n", "rw", "rw:1", "PROTO PROPERTY PERM CURRENT\ntcp send_buf rw 1\n", "rw:1:2:3:4:5:6",
+	for _, bad := range []string{"", "\n", "rw", "rw:1", "PROTO PROPERTY PERM CURRENT\ntcp send_buf rw 1\n",
+		"rw:1:2:3:4:5:6",
 		":1:2:3", "rw:1:2:3\nrw:1:2:3\n"} {
 		if p, err := ParseProperty(bad); !errors.Is(err, ErrFormat) {
 			t.Errorf("%q: %+v, %v", bad, p, err)

@@ -17,6 +17,6 @@
 //
 // # Limits
 //
-// Windows PowerShell 5.1 and later. It writes a single value of a list with or without brackets, and
-// numbers as numbers or as texts: all of them are read.
+// Windows PowerShell 5.1 and later. It writes a single value of a list with or without brackets,
+// and numbers as numbers or as texts: all of them are read.
 package windows

@@ -4,9 +4,9 @@
 // # Model
 //
 // A [Tree] looks up nodes by name. [Kernel] is that of the running kernel, through the system call
-// __sysctl; [Dump] is the text of `sysctl -a` from another machine, which can be changed as a kernel
-// would change it. A [Node] has a value as text and says whether it can be written now or only by
-// the loader.
+// __sysctl; [Dump] is the text of `sysctl -a` from another machine, which can be changed as a
+// kernel would change it. A [Node] has a value as text and says whether it can be written now or
+// only by the loader.
 //
 // # Units
 //

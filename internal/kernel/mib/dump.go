@@ -10,8 +10,8 @@ import (
 
 // Dump is the tree of another machine, as `sysctl -a` printed it. It is safe for concurrent use.
 type Dump struct {
-	// OnSet runs before a value is kept and returns what the kernel would keep, or its error. Set it
-	// before use.
+	// OnSet runs before a value is kept and returns what the kernel would keep, or its error. Set
+	// it before use.
 	OnSet func(name, old, value string) (string, error)
 
 	mu    sync.Mutex

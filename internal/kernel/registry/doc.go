@@ -2,10 +2,10 @@
 //
 // # Model
 //
-// A [Store] finds a value by its key and name. [Local] is that of the running system; [Hive] is the
-// text of a registry file (.reg) from another machine. A value that does not exist is an answer of
-// its own, fs.ErrNotExist, and [Store.Delete] brings that state back: a value that was absent must be
-// absent again after an undo.
+// A [Store] finds a value by its key and name. [Local] is that of the running system; [Hive] is
+// the text of a registry file (.reg) from another machine. A value that does not exist is an
+// answer of its own, fs.ErrNotExist, and [Store.Delete] brings that state back: a value that was
+// absent must be absent again after an undo.
 //
 // # Units
 //
@@ -18,5 +18,5 @@
 // # Limits
 //
 // Keys below HKEY_LOCAL_MACHINE, written HKLM\…; no key is ever created. Text is that of REG_SZ and
-// REG_EXPAND_SZ; other types are told and not read.
+// REG_EXPAND_SZ; other types are reported and not read.
 package registry

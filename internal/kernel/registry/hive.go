@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// Hive is the registry of another machine, as a registry file has it. It is safe for concurrent use.
+// Hive is the registry of another machine, as a registry file has it. It is safe for concurrent
+// use.
 type Hive struct {
 	// Denied makes every write fail, as without administrator's rights.
 	Denied bool

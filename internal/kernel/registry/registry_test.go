@@ -31,7 +31,8 @@ func store(t *testing.T, s registry.Store) {
 	if err := s.Delete(parameters, name); err != nil {
 		t.Error(err)
 	}
-	for _, err := range []error{s.Delete(parameters, name), s.Set(parameters+`\NoSuchKey`, name, registry.Value{Kind: registry.Number})} {
+	for _, err := range []error{s.Delete(parameters, name), s.Set(parameters+`\NoSuchKey`, name,
+		registry.Value{Kind: registry.Number})} {
 		if !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%v; want not there", err)
 		}
@@ -64,7 +65,8 @@ const file = `Windows Registry Editor Version 5.00
 
 func TestHive(t *testing.T) {
 	h := registry.ParseHive(file)
-	if v, err := h.Get(`hklm\system\currentcontrolset\services\TCPIP\parameters`, "tcptimedwaitdelay"); v.Number != 30 || err != nil {
+	if v, err := h.Get(`hklm\system\currentcontrolset\services\TCPIP\parameters`, "tcptimedwaitdelay"); v.Number != 30 ||
+		err != nil {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if v, err := h.Get(parameters, "Hostname"); v.Text != `host\a` || err != nil {

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/windows/registry"
 )
 
-// bootKey is a volatile key of the registry: Windows keeps it in memory and forgets it when it stops.
+// bootKey is a volatile key of the registry: Windows keeps it in memory and forgets it when it
+// stops.
 const bootKey = `SOFTWARE\linerate-boot`
 
 // BootID returns an identifier of this boot: a random text in a volatile key of the registry, which

@@ -14,8 +14,8 @@ type Host = native.Host
 // New returns the backend of the running system.
 func New() *Host { return native.FreeBSD(knob.Catalogue(), mib.Kernel{}, tool.System{}, durable.OS()) }
 
-// Here returns where this process stands: a jail is told from its host, which alone has the settings
-// of the whole system.
+// Here returns where this process stands: in a jail or on its host, which alone has the
+// settings of the whole system.
 func Here() knob.Place {
 	n, err := mib.Kernel{}.Get("security.jail.jailed")
 	return knob.Place{Known: err == nil, InitialNetNS: err == nil && n.Value == "0"}

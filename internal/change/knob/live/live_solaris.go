@@ -13,5 +13,5 @@ type Host = native.Host
 // New returns the backend of the running system.
 func New() *Host { return native.Solaris(knob.Catalogue(), tool.System{}, durable.OS()) }
 
-// Here returns where this process stands; a zone is not told from the global zone.
+// Here returns where this process stands; that is not known.
 func Here() knob.Place { return knob.Place{} }

@@ -13,5 +13,5 @@ type Host = native.Host
 // New returns the backend of the running system.
 func New() *Host { return native.Windows(knob.Catalogue(), registry.Local{}, tool.System{}) }
 
-// Here returns where this process stands; a container is not told from its host.
+// Here returns where this process stands; that is not known.
 func Here() knob.Place { return knob.Place{} }

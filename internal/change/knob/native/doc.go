@@ -32,5 +32,6 @@
 //
 // # Limits
 //
-// Errors of ifconfig, ipadm and dladm are told apart by their words in the language C. Only package journal may call Write.
+// Errors of ifconfig, ipadm and dladm are classified by their words in the language C. Only
+// package journal may call Write.
 package native

@@ -18,11 +18,22 @@ import (
 
 // FreeBSD returns the backend of a FreeBSD host.
 func FreeBSD(catalog *knob.Catalog, tree mib.Tree, run tool.Runner, files durable.FS) *Host {
-	return &Host{catalog: catalog, root: "root", kinds: map[string]accessor{
+	return &Host{catalog: catalog, root: "root", changed: purge(tree), kinds: map[string]accessor{
 		knob.KindSysctl:   sysctls{tree},
 		knob.KindIfconfig: interfaces{run},
 		knob.KindLoader:   loader{files, tree},
 	}}
+}
+
+// purge empties the cache of what peers allowed, for an hour, to earlier connections: it would carry
+// the result of one setting into the measurement of the next. A kernel without the cache has nothing
+// to empty.
+func purge(tree mib.Tree) func(knob.ID) {
+	return func(id knob.ID) {
+		if !id.InFile() {
+			_ = tree.Set("net.inet.tcp.hostcache.purgenow", "1")
+		}
+	}
 }
 
 // sysctls are the settings of the kernel.
@@ -36,7 +47,7 @@ func (k sysctls) read(_ context.Context, id knob.ID) (knob.Value, error) {
 	return knob.Value(n.Value), err
 }
 
-// check tells a setting of the loader from one that needs root: the kernel answers both with EPERM.
+// check separates a setting of the loader from one that needs root: the kernel answers EPERM to both.
 // One number is only ever raised (kern_mbuf.c, sysctl_nmbclusters).
 func (k sysctls) check(_ context.Context, id knob.ID, v knob.Value) error {
 	n, err := k.tree.Get(id.Attribute())

@@ -20,6 +20,9 @@ type Host struct {
 	kinds   map[string]accessor
 	root    string // who may write, for hints
 
+	// changed runs after a write that took effect.
+	changed func(id knob.ID)
+
 	mu sync.Mutex // of writes, each with its reading back
 }
 
@@ -102,6 +105,9 @@ func (h *Host) write(ctx context.Context, id knob.ID, v knob.Value) error {
 		return fmt.Errorf("read it back: %w", err)
 	case after == before:
 		return fmt.Errorf("%w: %s", ErrUnchanged, before)
+	}
+	if h.changed != nil {
+		h.changed(id)
 	}
 	return nil
 }
@@ -191,8 +197,8 @@ func (h *Host) fail(op string, id knob.ID, err error) error {
 	return e
 }
 
-// answered sorts the failure of a program by what it said, in the language C. Every word is one that
-// the sources of ifconfig, ipadm or dladm have.
+// answered sorts the failure of a program by what it said, in the language C. Every word is one
+// that the sources of ifconfig, ipadm or dladm have.
 func answered(err error) error {
 	var exit *tool.ExitError
 	if !errors.As(err, &exit) {
@@ -221,4 +227,5 @@ func answered(err error) error {
 }
 
 // errBusy is the answer of a driver that cannot change a running link.
-var errBusy = errors.New("the link is in use: remove its IP interface first, set the value, and make the interface again")
+var errBusy = errors.New(
+	"the link is in use: remove its IP interface first, set the value, and make the interface again")

@@ -274,6 +274,33 @@ func TestLoaderConfIsRestored(t *testing.T) {
 	}
 }
 
+// Each change empties the host cache, so that a trial does not start with what the one before it
+// learned; a line for the next start changes nothing now.
+func TestHostCacheIsPurged(t *testing.T) {
+	b := newBSD(t)
+	b.tree.Put("net.inet.tcp.hostcache.purgenow", "0")
+	purges := 0
+	before := b.tree.OnSet
+	b.tree.OnSet = func(name, old, value string) (string, error) {
+		if name == "net.inet.tcp.hostcache.purgenow" {
+			purges++
+			return "0", nil
+		}
+		return before(name, old, value)
+	}
+	host := b.host(t)
+	for _, s := range []knob.Setting{{Knob: "sysctl:net.inet.tcp.sendspace", Value: "65536"},
+		{Knob: "sysctl:net.inet.tcp.sendspace", Value: "65536"}, // as it is: no change
+		{Knob: "ifconfig:em0/lro", Value: "off"}, {Knob: "loader:kern.hz", Value: "2000"}} {
+		if err := host.Write(t.Context(), s.Knob, s.Value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if purges != 2 {
+		t.Errorf("%d purges, want 2", purges)
+	}
+}
+
 func TestFreeBSDInstances(t *testing.T) {
 	c, host := catalogue(t, "freebsd"), newBSD(t).host(t)
 	for pattern, want := range map[knob.ID][]knob.ID{

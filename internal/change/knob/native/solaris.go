@@ -110,7 +110,8 @@ func (k protocols) list(context.Context, knob.ID) ([]knob.ID, error) { return ni
 type links struct{ run tool.Runner }
 
 func (k links) property(ctx context.Context, id knob.ID) (solaris.Property, error) {
-	out, err := k.run.Run(ctx, "dladm", "show-linkprop", "-c", "-o", solaris.LinkColumns, "-p", id.Attribute(), id.Subject())
+	out, err := k.run.Run(ctx, "dladm", "show-linkprop", "-c", "-o", solaris.LinkColumns, "-p", id.Attribute(),
+		id.Subject())
 	if err != nil {
 		return solaris.Property{}, answered(err)
 	}

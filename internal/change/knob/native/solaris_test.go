@@ -139,7 +139,8 @@ func TestMaxBufFirst(t *testing.T) {
 	if !errors.As(err, &r) || !strings.Contains(r.Allowed, "raise ipadm:tcp/max_buf first") {
 		t.Errorf("%v", err)
 	}
-	for _, s := range []knob.Setting{{Knob: "ipadm:tcp/max_buf", Value: "8388608"}, {Knob: "ipadm:tcp/recv_buf", Value: "4194304"}} {
+	for _, s := range []knob.Setting{{Knob: "ipadm:tcp/max_buf", Value: "8388608"}, {Knob: "ipadm:tcp/recv_buf",
+		Value: "4194304"}} {
 		if err := host.Write(t.Context(), s.Knob, s.Value); err != nil {
 			t.Errorf("%v", err)
 		}
@@ -176,8 +177,9 @@ func TestNddWhereIpadmIsMissing(t *testing.T) {
 
 func TestSolarisInstances(t *testing.T) {
 	c, host := catalogue(t, "solaris"), newSun(t).host(t)
-	for pattern, want := range map[knob.ID]int{"dladm:*/mtu": 2, "dladm:*/_intr_adaptive": 1, "driver:e1000g/*/MaxFrameSize": 16,
-		"ipadm:tcp/send_buf": 1} {
+	for pattern, want := range map[knob.ID]int{"dladm:*/mtu": 2, "dladm:*/_intr_adaptive": 1,
+		"driver:e1000g/*/MaxFrameSize": 16,
+		"ipadm:tcp/send_buf":           1} {
 		d, _ := c.Lookup(pattern)
 		got, err := host.Instances(t.Context(), d)
 		if err != nil || len(got) != want || len(slices.Compact(got)) != want {

@@ -187,7 +187,8 @@ func (k templates) read(ctx context.Context, id knob.ID) (knob.Value, error) {
 		return "", fmt.Errorf("%w: this template has no %s", knob.ErrNotSupported, id.Attribute())
 	}
 	// Where the module has no names for the numbers of the class (MSFT_NetTCPSetting).
-	if n, err := strconv.Atoi(v); err == nil && id.Attribute() == "AutoTuningLevelLocal" && n >= 0 && n < len(tuningLevels) {
+	if n, err := strconv.Atoi(v); err == nil && id.Attribute() == "AutoTuningLevelLocal" && n >= 0 &&
+		n < len(tuningLevels) {
 		v = tuningLevels[n]
 	}
 	return knob.Value(v), nil
@@ -201,7 +202,8 @@ func (k templates) check(ctx context.Context, id knob.ID, v knob.Value) error {
 	if err != nil {
 		return err
 	}
-	if effective := r.Text("Effective"); id.Attribute() == "AutoTuningLevelLocal" && (effective == "GroupPolicy" || effective == "1") {
+	if effective := r.Text("Effective"); id.Attribute() == "AutoTuningLevelLocal" && (effective == "GroupPolicy" ||
+		effective == "1") {
 		return fmt.Errorf("%w: a group policy holds it (AutoTuningLevelGroupPolicy)", knob.ErrReadOnly)
 	}
 	if !word(string(v)) {
@@ -220,7 +222,8 @@ func (k templates) write(ctx context.Context, id knob.ID, v knob.Value) error {
 }
 
 func (k templates) list(ctx context.Context, pattern knob.ID) ([]knob.ID, error) {
-	rows, err := k.ask(ctx, "Get-NetTCPSetting | Where-Object {$_.SettingName -ne 'Automatic'} | Select-Object SettingName")
+	rows, err := k.ask(ctx,
+		"Get-NetTCPSetting | Where-Object {$_.SettingName -ne 'Automatic'} | Select-Object SettingName")
 	return idsOf(rows, "SettingName", pattern), err
 }
 
@@ -304,8 +307,8 @@ func (k adapters) write(ctx context.Context, id knob.ID, v knob.Value) error {
 	if err != nil {
 		return err
 	}
-	_, err = k.ask(ctx, "Set-NetAdapterAdvancedProperty -Name ([WildcardPattern]::Escape("+q[0]+")) -RegistryKeyword "+q[1]+
-		" -RegistryValue "+q[2])
+	_, err = k.ask(ctx, "Set-NetAdapterAdvancedProperty -Name ([WildcardPattern]::Escape("+q[0]+")) -RegistryKeyword "+
+		q[1]+" -RegistryValue "+q[2])
 	return err
 }
 

@@ -183,8 +183,9 @@ func TestAbsenceIsRestored(t *testing.T) {
 
 func TestWindowsInstances(t *testing.T) {
 	c, host := catalogue(t, "windows"), newPane(t).host(t)
-	for pattern, want := range map[knob.ID]int{"adapter:*/ndis.FlowControl": 2, "adapter:*/ITR": 1, "adapter:*/ndis.RSS": 0,
-		"nettcp:*/MinRtoMs": 2, tcpip + "TcpWindowSize": 1} {
+	for pattern, want := range map[knob.ID]int{"adapter:*/ndis.FlowControl": 2, "adapter:*/ITR": 1,
+		"adapter:*/ndis.RSS": 0,
+		"nettcp:*/MinRtoMs":  2, tcpip + "TcpWindowSize": 1} {
 		d, _ := c.Lookup(pattern)
 		if got, err := host.Instances(t.Context(), d); err != nil || len(got) != want {
 			t.Errorf("%s: %v, %v", pattern, got, err)
