@@ -109,8 +109,8 @@ func freebsdTraffic(ctx context.Context, run tool.Runner) ([]freebsd.Traffic, er
 	return freebsd.ParseInterfaces(out)
 }
 
-// freebsdCounts are the counts of one interface. The driver's own counters tell packets that found
-// no room from damaged ones: em adds both to the errors of netstat.
+// freebsdCounts are the counts of one interface. The driver's own counters separate packets that
+// found no room from damaged ones: em adds both to the errors of netstat.
 func freebsdCounts(tree mib.Tree, t freebsd.Traffic) map[string]uint64 {
 	counts := map[string]uint64{rxPackets: t.RxPackets, rxBytes: t.RxBytes, rxErrors: t.RxErrors, rxDropped: t.RxDropped,
 		txPackets: t.TxPackets, txBytes: t.TxBytes, txErrors: t.TxErrors, "collisions": t.Collisions}

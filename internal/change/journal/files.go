@@ -38,8 +38,8 @@ func Marked(path, id, lines string, mode fs.FileMode) File {
 	return File{Path: path, Content: content, Mode: mode, Block: true}
 }
 
-// ours checks the name of a file that persisting writes and undo removes, and the marks of a block: a
-// journal is a file, which may be forged.
+// ours checks the name of a file that persisting writes and undo removes, and the marks of a block:
+// a journal is a file, which may be forged.
 func (f File) ours(root, name string) error {
 	if !f.Block {
 		return ourFile(root, name)
@@ -339,7 +339,7 @@ func (j *Journal) removeFile(path string, f File) (stays bool, err error) {
 	case string(present) == f.Content && !f.Block:
 		return false, j.remove(path)
 	case f.Block && !strings.Contains(string(present), f.Content):
-		// Nothing was written, or somebody took the block out; one that was edited stays.
+		// Nothing was written, or the user took the block out; a block that was edited stays.
 		text := strings.TrimPrefix(f.Content, "\n")
 		mark, _, _ := strings.Cut(text, "\n")
 		return strings.Contains(string(present), mark+"\n"), nil

@@ -73,6 +73,6 @@
 // # Limits
 //
 // The definitions of FreeBSD, illumos and Windows are built only into programs for these systems,
-// which have those of Linux too. Only a backend knows which knobs a host has, and how it rounds a value. Only
-// package journal may call Write.
+// which have those of Linux too. Only a backend knows which knobs a host has, and how it rounds a
+// value. Only package journal may call Write.
 package knob

@@ -50,8 +50,8 @@ var kinds = map[string]bool{
 	KindIfconfig: true, KindLoader: false, KindDriver: false, KindAdapter: true, KindNetTCP: false,
 }
 
-// InFile reports whether a knob is an option in a file or in a registry, which a restart of the host
-// leaves as it is. The kernel forgets every other knob.
+// InFile reports whether a knob is an option in a file or in a registry, which a restart of the
+// host leaves as it is. The kernel forgets every other knob.
 func (id ID) InFile() bool {
 	switch id.Kind() {
 	case KindNamed, KindUnbound, KindKresd, KindLoader, KindDriver, KindRegistry, KindAdapter, KindNetTCP:

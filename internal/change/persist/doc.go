@@ -49,9 +49,9 @@
 //
 // # Limits
 //
-// Linux, and FreeBSD for sysctls and options of interfaces; properties of illumos are for the user to
-// write. The planner assumes that NetworkManager leaves an interface in /etc/network/interfaces to
-// ifupdown if its configuration says so; it does not recognise other reasons why NetworkManager
+// Linux, and FreeBSD for sysctls and options of interfaces; properties of illumos are for the user
+// to write. The planner assumes that NetworkManager leaves an interface in /etc/network/interfaces
+// to ifupdown if its configuration says so; it does not recognise other reasons why NetworkManager
 // ignores an interface (unmanaged-devices, a udev rule). It never edits connections of
 // NetworkManager and files of netplan: their own settings override ours, and the step shows them. A
 // driver's module may be loaded from the initial ramdisk, which has its own copies of modprobe.d

@@ -40,8 +40,8 @@ func (p *Planner) block(s *Step, format Format, name, lines string) {
 	p.blocks[name] += f.Content
 }
 
-// ifconfig adds an option to the line of rc.conf that brings the interface up. Without such a line a
-// new one would replace what rc would do by default.
+// ifconfig adds an option to the line of rc.conf that brings the interface up. Without such a line
+// a new one would replace what rc would do by default.
 func (p *Planner) ifconfig(s *Step) {
 	const name = "etc/rc.conf"
 	id, option := s.Change.Knob, s.Change.Knob.Attribute()

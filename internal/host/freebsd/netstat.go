@@ -149,7 +149,7 @@ type Card struct {
 
 // CardCounters sorts the sysctls dev.DRIVER.N.* of an em or igb card, by their names without the
 // prefix. Errors are those that netstat -i shows: the driver adds missed packets to them, so that
-// they alone do not tell a slow host from a bad cable. False: these are no such sysctls.
+// they alone do not separate a slow host from a bad cable. False: these are no such sysctls.
 func CardCounters(sysctls map[string]string, errors uint64) (Card, bool) {
 	n := func(names ...string) (sum uint64) {
 		for _, name := range names {

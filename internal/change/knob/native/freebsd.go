@@ -25,9 +25,9 @@ func FreeBSD(catalog *knob.Catalog, tree mib.Tree, run tool.Runner, files durabl
 	}}
 }
 
-// purge empties the cache of what peers allowed, for an hour, to earlier connections: it would carry
-// the result of one setting into the measurement of the next. A kernel without the cache has nothing
-// to empty.
+// purge empties the cache of what peers allowed, for an hour, to earlier connections: it would
+// carry the result of one setting into the measurement of the next. A kernel without the cache has
+// nothing to empty.
 func purge(tree mib.Tree) func(knob.ID) {
 	return func(id knob.ID) {
 		if !id.InFile() {
@@ -47,8 +47,8 @@ func (k sysctls) read(_ context.Context, id knob.ID) (knob.Value, error) {
 	return knob.Value(n.Value), err
 }
 
-// check separates a setting of the loader from one that needs root: the kernel answers EPERM to both.
-// One number is only ever raised (kern_mbuf.c, sysctl_nmbclusters).
+// check separates a setting of the loader from one that needs root: the kernel answers EPERM to
+// both. One number is only ever raised (kern_mbuf.c, sysctl_nmbclusters).
 func (k sysctls) check(_ context.Context, id knob.ID, v knob.Value) error {
 	n, err := k.tree.Get(id.Attribute())
 	switch {
