@@ -8,8 +8,8 @@ export CGO_ENABLED := 0
 # What the whole suite relies on. Guests run Debian's kernel for amd64.
 REQUIRE := $(if $(filter amd64,$(shell $(GO) env GOARCH)),all,netns,peers,sshd,browser,network,long)
 
-.PHONY: build program demo docs check test soak matrix bench race fuzz gen cross setup install release test-packages \
-	test-compatibility
+.PHONY: build program demo docs check test test-wine soak matrix bench race fuzz gen cross setup install release \
+	test-packages test-compatibility
 build: program ## two static binaries in bin/: the program, and the hub with its history and page
 	$(GO) -C hub build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/linerate-hub
 
@@ -47,6 +47,9 @@ fuzz: ## every fuzz target for ten seconds
 gen: ## everything generated from the code: schemas, finding pages, reference pages, the map in ARCHITECTURE.md
 	$(GO) test -count=1 ./internal ./internal/diagnose ./internal/cli -run 'Generated' -update
 	$(GO) -C hub test -count=1 ./internal/daemon ./internal/web/api -run 'Generated' -update
+
+test-wine: ## the tests of Windows' registry and knobs under Wine; needs wine and gcc-mingw-w64-x86-64-win32
+	dev/test-wine
 
 cross: ## every system builds, and vets with its tests
 	dev/cross

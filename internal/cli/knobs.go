@@ -46,6 +46,9 @@ bytes, microseconds, packets.`,
 				pattern = args[0]
 			}
 			found, of := knob.Catalogue().Match(pattern), ""
+			if pattern == "" {
+				found = knob.Catalogue().Own()
+			}
 			if len(found) == 0 {
 				found, of = knob.Catalogue().OnInterface(pattern), pattern
 			}

@@ -22,7 +22,7 @@ import (
 // host that reports nothing at all; single unreadable files are warnings of the reading.
 func (r Root) Counters() (*Counters, error) {
 	if r.live() && !hostfs.LiveSupported {
-		return nil, fmt.Errorf("read counters: %w", errors.ErrUnsupported)
+		return nativeCounters()
 	}
 	src, err := r.open()
 	if err != nil {

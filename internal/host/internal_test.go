@@ -40,7 +40,7 @@ func TestNotes(t *testing.T) {
 
 // TestPortableSnapshot: what Go reports on any system, and the warning about the rest.
 func TestPortableSnapshot(t *testing.T) {
-	s := portableSnapshot()
+	s := portableSnapshot(t.Context())
 	if s.OS != runtime.GOOS || s.Name == "" || len(s.CPUs) != runtime.NumCPU() || len(s.Interfaces) == 0 {
 		t.Errorf("snapshot %+v", s)
 	}

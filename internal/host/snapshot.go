@@ -19,7 +19,7 @@ func (r Root) Snapshot(ctx context.Context) (*Snapshot, error) {
 		return nil, err
 	}
 	if r.live() && !hostfs.LiveSupported {
-		return portableSnapshot(), nil
+		return portableSnapshot(ctx), nil
 	}
 	src, err := r.open()
 	if err != nil {

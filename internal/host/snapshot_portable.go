@@ -1,17 +1,20 @@
 package host
 
 import (
+	"context"
 	"net"
 	"os"
 	"runtime"
 	"time"
+
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // portableSnapshot returns what Go itself reports on any system: names, addresses, MTUs and the
-// number of CPUs. It is enough for the far end of a measurement. Its last warning explains that the
+// number of CPUs, and what the programs of the system add. Its last warning explains that the
 // missing facts were not read: a missing driver does not mean that the host has none. CPUs are
 // numbered as Go counts them, since their real numbers are not known.
-func portableSnapshot() *Snapshot {
+func portableSnapshot(ctx context.Context) *Snapshot {
 	var said notes
 	s := &Snapshot{OS: runtime.GOOS, Arch: runtime.GOARCH, Time: time.Now()}
 	name, err := os.Hostname()
@@ -34,8 +37,10 @@ func portableSnapshot() *Snapshot {
 		}
 		s.Interfaces = append(s.Interfaces, dev)
 	}
-	said.say("drivers, buses, offloads, settings, routes and counters: not supported: " +
-		"linerate reads them only on linux; this system is " + runtime.GOOS)
+	if boot, err := sys.BootID(); err == nil {
+		s.BootID = boot
+	}
+	complete(ctx, s, &said)
 	s.Warnings = said.sentences
 	return s
 }

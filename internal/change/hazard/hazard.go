@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,9 +35,17 @@ func Of(ports []Port, s knob.Setting) []Hazard {
 		return ofInterval(ports, s)
 	case s.Knob.Kind() == knob.KindModule:
 		return ofModule(ports, s)
+	case s.Knob.Kind() == knob.KindRegistry && s.Value != knob.Absent &&
+		slices.Contains(ignoredValues, s.Knob.Attribute()):
+		return []Hazard{{Knob: s.Knob, Value: s.Value, Device: "this host", Why: "Windows Vista and later ignore this value",
+			Source: "learn.microsoft.com, network subsystem performance tuning"}}
 	}
 	return nil
 }
+
+// ignoredValues are entries below Tcpip\Parameters that no Windows since Vista reads.
+var ignoredValues = []string{"TcpWindowSize", "GlobalMaxTcpWindowSize", "NumTcbTablePartitions", "MaxHashTableSize",
+	"MaxUserPort"}
 
 // ofInterval judges rx-usecs, which on these drivers sets what InterruptThrottleRate sets.
 func ofInterval(ports []Port, s knob.Setting) []Hazard {

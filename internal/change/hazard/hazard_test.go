@@ -71,6 +71,20 @@ func TestHazards(t *testing.T) {
 
 // TestJournalAsks checks that a hazard is asked where every writer passes, and that restoring an
 // old value is not.
+func TestIgnoredByWindows(t *testing.T) {
+	const key = `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`
+	for s, want := range map[knob.Setting]int{
+		{Knob: key + "TcpWindowSize", Value: "131400"}:    1,
+		{Knob: key + "TcpWindowSize", Value: knob.Absent}: 0,
+		{Knob: key + "TcpTimedWaitDelay", Value: "30"}:    0,
+	} {
+		got := Of(nil, s)
+		if len(got) != want || want == 1 && got[0].Stops {
+			t.Errorf("%v: %v", s, got)
+		}
+	}
+}
+
 func TestJournalAsks(t *testing.T) {
 	t.Parallel()
 	const id = knob.ID("ethtool:eth0/coalesce.rx-usecs")

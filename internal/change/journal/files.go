@@ -17,6 +17,41 @@ type File struct {
 	Path    string      `json:"path"` // absolute path on the host that it is for
 	Content string      `json:"content"`
 	Mode    fs.FileMode `json:"mode"` // permissions; the umask of the process applies
+	// Block: the content goes to the end of a file that the host has already, and undo takes it out
+	// again. Only files that one system has no directory for are changed in this way: see Marked.
+	Block bool `json:"block,omitempty"`
+}
+
+// The lines around a block in a file of the host.
+const (
+	blockBegins = "# linerate begin "
+	blockEnds   = "# linerate end "
+)
+
+// blockFiles are the files that take blocks, below the root.
+var blockFiles = []string{"etc/sysctl.conf", "etc/rc.conf"}
+
+// Marked returns a file with a marked block for the end of the host's file. The block begins with a
+// newline: the last line of the file, or of what remains when an earlier block goes, may have none.
+func Marked(path, id, lines string, mode fs.FileMode) File {
+	content := "\n" + blockBegins + id + "\n" + lines + blockEnds + id + "\n"
+	return File{Path: path, Content: content, Mode: mode, Block: true}
+}
+
+// ours checks the name of a file that persisting writes and undo removes, and the marks of a block:
+// a journal is a file, which may be forged.
+func (f File) ours(root, name string) error {
+	if !f.Block {
+		return ourFile(root, name)
+	}
+	below, err := filepath.Rel(root, name)
+	text := strings.TrimPrefix(f.Content, "\n")
+	id, _, _ := strings.Cut(strings.TrimPrefix(text, blockBegins), "\n")
+	if err != nil || !slices.Contains(blockFiles, filepath.ToSlash(below)) || !strings.HasPrefix(text, blockBegins) ||
+		!strings.HasSuffix(text, "\n"+blockEnds+id+"\n") {
+		return fmt.Errorf("%s: %w", name, ErrNotOurs)
+	}
+	return nil
 }
 
 // Plan is the files that make one change survive a reboot. Several plans may share a file with the
@@ -131,6 +166,15 @@ func (j *Journal) persistable(root string, plans []Plan) ([]*entry, error) {
 		}
 		for _, f := range p.Files {
 			path := filepath.Join(root, f.Path)
+			if f.Block {
+				if err := f.ours(root, path); err != nil {
+					return nil, fmt.Errorf("persist change %s of %s: nothing written: %w", e.ID, e.Knob, err)
+				}
+				if _, err := j.options.FS.ReadFile(path); err != nil {
+					return nil, fmt.Errorf("persist change %s of %s: nothing written: %w", e.ID, e.Knob, err)
+				}
+				continue
+			}
 			if have, twice := contents[path]; twice && have != f.Content {
 				return nil, fmt.Errorf("persist change %s of %s: nothing written: %s has two contents", e.ID,
 					e.Knob, f.Path)
@@ -175,8 +219,18 @@ func (j *Journal) persistOne(e *entry, root string, files []File) error {
 		return err
 	}
 	for i, path := range s.paths() {
-		if present, err := j.options.FS.ReadFile(path); err == nil && string(present) == files[i].Content {
+		present, err := j.options.FS.ReadFile(path)
+		if err == nil && string(present) == files[i].Content {
 			continue // shared with another change
+		}
+		if files[i].Block {
+			if err == nil {
+				err = j.appendBlock(path, string(present), files[i].Content)
+			}
+			if err != nil {
+				return err
+			}
+			continue
 		}
 		if err := durable.MkdirAll(j.options.FS, filepath.Dir(path), 0o755); err != nil {
 			return err
@@ -186,6 +240,18 @@ func (j *Journal) persistOne(e *entry, root string, files []File) error {
 		}
 	}
 	return j.write(record{Kind: kindPersisted, ID: e.ID})
+}
+
+// appendBlock puts a block at the end of a file, unless it is there.
+func (j *Journal) appendBlock(path, present, block string) error {
+	if strings.Contains(present, block) {
+		return nil
+	}
+	info, err := j.options.FS.Stat(path)
+	if err != nil {
+		return err
+	}
+	return durable.Replace(j.options.FS, path, []byte(present+block), info.Mode().Perm())
 }
 
 // missing returns the directories on the path to a file that must be created, or that another
@@ -220,10 +286,10 @@ func (j *Journal) removeFiles(e *entry, why string) (left []string, err error) {
 	}
 	paths := e.Saved.paths()
 	for i, path := range slices.Backward(paths) {
-		if j.history.holder(path, e) != nil {
+		if !e.Saved.Files[i].Block && j.history.holder(path, e) != nil {
 			continue
 		}
-		stays, err := false, ourFile(e.Saved.Root, path)
+		stays, err := false, e.Saved.Files[i].ours(e.Saved.Root, path)
 		if err == nil {
 			stays, err = j.removeFile(path, e.Saved.Files[i])
 		}
@@ -270,8 +336,13 @@ func (j *Journal) removeFile(path string, f File) (stays bool, err error) {
 		return false, nil
 	case err != nil:
 		return false, err
-	case string(present) == f.Content:
+	case string(present) == f.Content && !f.Block:
 		return false, j.remove(path)
+	case f.Block && !strings.Contains(string(present), f.Content):
+		// Nothing was written, or the user took the block out; a block that was edited stays.
+		text := strings.TrimPrefix(f.Content, "\n")
+		mark, _, _ := strings.Cut(text, "\n")
+		return strings.Contains(string(present), mark+"\n"), nil
 	}
 	// Without its first line, the rest of a script would run in an arbitrary shell.
 	if f.Mode&0o111 != 0 || strings.Count(string(present), f.Content) != 1 {

@@ -28,6 +28,7 @@ var catalogueOrder = []string{KindSysctl, KindLink, KindEthtool, KindQueue, Kind
 // are one access to a map; only the few with a star are compared one by one.
 type Catalog struct {
 	definitions []Definition
+	own         int // the first of them are of this system, where that is not Linux
 	exact       map[ID]int
 	patterns    []int // indices of definitions with wildcards
 }
@@ -38,7 +39,7 @@ func Catalogue() *Catalog { return builtIn() }
 
 // builtIn is a constant that the language cannot express as one.
 var builtIn = sync.OnceValue(func() *Catalog {
-	var all [][]byte
+	all := systemCatalogue()
 	for _, kind := range catalogueOrder {
 		data, err := catalogueFiles.ReadFile("catalogue/" + kind + ".json")
 		if err != nil {
@@ -50,6 +51,9 @@ var builtIn = sync.OnceValue(func() *Catalog {
 	if err != nil {
 		// The data is part of this program and its tests parse it.
 		panic("built-in catalogue: " + err.Error())
+	}
+	if own, err := ParseCatalog(systemCatalogue()...); err == nil {
+		c.own = len(own.definitions)
 	}
 	return c
 })
@@ -108,20 +112,31 @@ func (d Definition) check() error {
 	case d.Disturbance < DisturbsNothing || d.Disturbance > DisturbsHost:
 		return fmt.Errorf("disturbance %d", d.Disturbance)
 	case !slices.Contains([]Form{FormInt, FormInts, FormBool, FormSwitch, FormWord, FormList, FormRanges, FormMask,
-		FormText}, d.Form):
+		FormText, FormOption}, d.Form):
 		return fmt.Errorf("form %q", d.Form)
 	case !slices.Contains([]Scope{ScopeGlobal, ScopeNamespace, ScopeDevice, ScopeRoute, ScopeSocket,
 		ScopeProgram}, d.Scope):
 		return fmt.Errorf("scope %q", d.Scope)
 	case !slices.Contains([]Effect{EffectNow, EffectNewSockets, EffectAtListen, EffectNewQdisc, EffectAtLoad,
-		EffectAtMount, EffectAtReload, EffectAtRestart}, d.Effect):
+		EffectAtMount, EffectAtReload, EffectAtRestart, EffectAtBoot}, d.Effect):
 		return fmt.Errorf("effect %q", d.Effect)
+	case !slices.Contains([]Undo{UndoNow, UndoAtBoot, UndoDowntime, UndoNever}, d.Undo):
+		return fmt.Errorf("undo %q", d.Undo)
 	}
 	return nil
 }
 
 // All lists the definitions in the order of the data file.
 func (c *Catalog) All() []Definition { return slices.Clone(c.definitions) }
+
+// Own lists the definitions of this system. Other systems than Linux know those of Linux too,
+// because they judge advice for it and read documents of its hosts.
+func (c *Catalog) Own() []Definition {
+	if c.own == 0 {
+		return c.All()
+	}
+	return slices.Clone(c.definitions[:c.own])
+}
 
 // Lookup returns the definition of a knob: the one of that name, or the one whose pattern fits best
 // (fewest wildcards).

@@ -76,8 +76,11 @@ func TestMatch(t *testing.T) {
 
 // Every default of the catalogue is a value that its own definition takes, in canonical form, and
 // texts are sentences.
-func TestCatalogueIsConsistent(t *testing.T) {
-	for _, d := range knob.Catalogue().All() {
+func TestCatalogueIsConsistent(t *testing.T) { checkDefinitions(t, knob.Catalogue().All()) }
+
+func checkDefinitions(t *testing.T, all []knob.Definition) {
+	t.Helper()
+	for _, d := range all {
 		if d.DefaultOn != "" && d.Default != "" {
 			if v, err := d.Normalize(knob.Value(d.Default)); err != nil || string(v) != d.Default {
 				t.Errorf("%s: default %q is %q, %v", d.Pattern, d.Default, v, err)

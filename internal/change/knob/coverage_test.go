@@ -19,7 +19,7 @@ func TestCoverageTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	patterns := make(map[knob.ID]bool)
-	for _, d := range knob.Catalogue().All() {
+	for _, d := range ofLinux() {
 		patterns[d.Pattern] = true
 	}
 	named, kinds, rows := regexp.MustCompile("`([a-z]+:[^`]+)`"), make(map[string]bool), 0

@@ -21,6 +21,18 @@ const (
 	EffectAtMount    Effect = "at mount"   // when the file system is mounted again
 	EffectAtReload   Effect = "at reload"  // when the server has read its configuration again, which a write makes it do
 	EffectAtRestart  Effect = "at restart" // when the server is started again, which a write does
+	EffectAtBoot     Effect = "at boot"    // when the host starts the next time
+)
+
+// Undo is when an undone knob acts as before again, where that is not at once.
+type Undo string
+
+// The moments at which an undo takes effect.
+const (
+	UndoNow      Undo = ""
+	UndoAtBoot   Undo = "at boot"       // the value goes back into its file; the kernel reads that when it starts
+	UndoDowntime Undo = "link down"     // the interface has to be taken down for it
+	UndoNever    Undo = "after restart" // the running kernel refuses the old value: a restart brings it back
 )
 
 // Form is the grammar of a value.
@@ -37,7 +49,12 @@ const (
 	FormRanges Form = "ranges" // numbers and ranges separated by commas: 80,8000-8080; may be empty
 	FormMask   Form = "mask"   // CPU mask, hexadecimal in groups of 32 bits separated by commas
 	FormText   Form = "text"   // anything on one line
+	FormOption Form = "option" // one number, or absent: an entry of a file or registry that need not exist
 )
+
+// Absent is the value of an entry that does not exist, where the definition has FormOption. Writing
+// it removes the entry.
+const Absent Value = "absent"
 
 // Definition is the knowledge about one knob, or about all that match its pattern.
 //
@@ -72,6 +89,8 @@ type Definition struct {
 	Persist string `json:"persist,omitempty"` // who owns the value across reboots
 	Since   string `json:"since,omitempty"`   // first kernel that has it
 	Source  string `json:"source"`
+	// Undo is when an undo acts; empty: at once.
+	Undo Undo `json:"undo,omitempty"`
 }
 
 // Allowed returns a description of the accepted values.
@@ -89,6 +108,8 @@ func (d Definition) Allowed() string {
 			order = " in ascending order"
 		}
 		return fmt.Sprintf("%d integers%s%s%s", d.Count, d.span(), order, unit)
+	case FormOption:
+		return "absent, or an integer" + d.span() + unit
 	case FormBool:
 		return "0 or 1"
 	case FormSwitch:
@@ -134,8 +155,11 @@ func (d Definition) Canonical(v Value) (Value, error) { return d.normalize(v, fa
 func (d Definition) normalize(v Value, ranged bool) (Value, error) {
 	refuse := &RangeError{Value: v, Allowed: d.Allowed()}
 	s := v.Squeeze()
+	if d.Form == FormOption && s == Absent {
+		return s, nil
+	}
 	switch d.Form {
-	case FormInt, FormInts:
+	case FormInt, FormInts, FormOption:
 		count := max(d.Count, 1)
 		fields := strings.Fields(string(s))
 		if len(fields) != count {

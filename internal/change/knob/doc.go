@@ -46,6 +46,16 @@
 //	                                          and how deeply
 //	block:sda/read_ahead_kb                   how far the kernel reads a disk ahead of a program
 //	nfs:/mnt/x/rsize                          an option of a mount
+//	ifconfig:em0/tso4                         FreeBSD: an option of ifconfig(8)
+//	loader:hw.em.max_interrupt_rate           FreeBSD: a tunable in /boot/loader.conf
+//	ipadm:tcp/send_buf                        illumos: a property of a protocol; names of ndd(8)
+//	                                          are understood
+//	dladm:net0/mtu                            illumos: a property of a link
+//	driver:e1000g/0/MaxFrameSize              illumos: a number in /kernel/drv/e1000g.conf
+//	registry:HKLM\KEY\NAME                    Windows: a value of the registry, or absent
+//	nettcp:InternetCustom/MinRtoMs            Windows: a TCP setting of a template
+//	adapter:Ethernet/ndis.ReceiveBuffers      Windows: an advanced property; ndis. stands for
+//	                                          the star of standard keywords
 //	named:/etc/bind/named.conf/prefetch       an option of BIND's configuration file; unbound and
 //	                                          kresd are those of Unbound and Knot Resolver
 //
@@ -62,7 +72,7 @@
 //
 // # Limits
 //
-// The catalogue is Linux's: kinds of other systems (registry, ipadm, dladm) have names and no
-// definitions yet. Only a backend knows which knobs a host has, and how it rounds a value. Only
-// package journal may call Write.
+// The definitions of FreeBSD, illumos and Windows are built only into programs for these systems,
+// which have those of Linux too. Only a backend knows which knobs a host has, and how it rounds a
+// value. Only package journal may call Write.
 package knob

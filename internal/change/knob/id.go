@@ -30,25 +30,31 @@ const (
 	KindIpadm    = "ipadm"
 	KindDladm    = "dladm"
 	KindFirewall = "firewall" // the rules of a table
+	KindIfconfig = "ifconfig" // FreeBSD: options of an interface
+	KindLoader   = "loader"   // FreeBSD: tunables in /boot/loader.conf
+	KindDriver   = "driver"   // illumos: properties in /kernel/drv/NAME.conf
+	KindAdapter  = "adapter"  // Windows: advanced properties of a network adapter
+	KindNetTCP   = "nettcp"   // Windows: TCP setting templates
 )
 
 // kinds lists all, with whether the subject is the name of a network interface.
 //
-// The parser also accepts kinds that no backend handles yet (nfs, registry, ipadm, …), because the
-// catalogue and the documents of other hosts contain them. Reading one is ErrNotSupported and not
+// The parser also accepts the kinds of other systems (registry, ipadm, …), because the documents of
+// other hosts contain them. Reading one is ErrNotSupported and not
 // ErrUnknown.
 var kinds = map[string]bool{
 	KindSysctl: false, KindLink: true, KindEthtool: true, KindRoute: false, KindQueue: true, KindIRQ: false,
 	KindQdisc:  true,
 	KindModule: false, KindNFS: false, KindCPU: false, KindPCI: false, KindBlock: false, KindRegistry: false,
 	KindIpadm: false, KindDladm: true, KindFirewall: false, KindNamed: false, KindUnbound: false, KindKresd: false,
+	KindIfconfig: true, KindLoader: false, KindDriver: false, KindAdapter: true, KindNetTCP: false,
 }
 
-// InFile reports whether a knob is an option in a file, which a restart of the host leaves as it
-// is. The kernel forgets every other knob.
+// InFile reports whether a knob is an option in a file or in a registry, which a restart of the
+// host leaves as it is. The kernel forgets every other knob.
 func (id ID) InFile() bool {
 	switch id.Kind() {
-	case KindNamed, KindUnbound, KindKresd:
+	case KindNamed, KindUnbound, KindKresd, KindLoader, KindDriver, KindRegistry, KindAdapter, KindNetTCP:
 		return true
 	}
 	return false
@@ -66,6 +72,16 @@ var featureAliases = map[string]string{
 	"sg":  "tx-scatter-gather",
 	"rx":  "rx-checksum",
 	"tx":  "tx-checksum-ip-generic",
+}
+
+// nddAliases are the names that ndd(8) has for properties of ipadm(8), and those of its first
+// releases (libipadm, tcp_name_map).
+var nddAliases = map[string]string{
+	"tcp_xmit_hiwat": "send_buf", "tcp_recv_hiwat": "recv_buf", "tcp_max_buf": "max_buf", "send_maxbuf": "send_buf",
+	"recv_maxbuf": "recv_buf", "_max_buf": "max_buf", "tcp_cwnd_max": "_cwnd_max", "udp_max_buf": "max_buf",
+	"udp_recv_hiwat": "recv_buf", "udp_xmit_hiwat": "send_buf", "tcp_conn_req_max_q": "_conn_req_max_q",
+	"tcp_conn_req_max_q0": "_conn_req_max_q0", "tcp_wscale_always": "_wscale_always",
+	"tcp_tstamp_always": "_tstamp_always",
 }
 
 // ParseID reads a knob's name and gives its canonical spelling: ParseID of a canonical ID gives the
@@ -87,8 +103,14 @@ func parseID(s string) (ID, error) {
 		return "", fmt.Errorf("%w: want a kind in front, like sysctl:net.ipv4.tcp_rmem or link:eth0/mtu", ErrUnknown)
 	case rest == "" || strings.ContainsFunc(rest, notPrintable) || strings.TrimSpace(rest) != rest:
 		return "", fmt.Errorf("%w: empty, or holds control characters or blanks around it", ErrUnknown)
-	case strings.Contains(rest, " ") && kind != KindNFS && kind != KindRegistry && !privateFlag(kind, rest):
-		return "", fmt.Errorf("%w: only mount points, registry keys and private flags hold blanks", ErrUnknown)
+	case strings.Contains(rest, " ") && kind != KindNFS && kind != KindRegistry && kind != KindAdapter &&
+		!privateFlag(kind, rest):
+		return "", fmt.Errorf("%w: only mount points, registry keys, adapters and private flags hold blanks", ErrUnknown)
+	case kind == KindLoader:
+		if strings.ContainsAny(rest, `/"'\#=`) {
+			return "", fmt.Errorf("%w: want the name of a tunable, like loader:hw.em.max_interrupt_rate", ErrUnknown)
+		}
+		return ID(kind + ":" + rest), nil
 	case kind == KindSysctl:
 		path, err := sysctlPath(rest)
 		if err != nil {
@@ -126,6 +148,10 @@ func parseID(s string) (ID, error) {
 			if full, ok := featureAliases[f]; ok {
 				attribute = "feature." + full
 			}
+		}
+	case KindIpadm:
+		if full, ok := nddAliases[attribute]; ok {
+			attribute = full
 		}
 	case KindModule:
 		// The kernel's own spelling; modprobe(8) takes a dash for the same name.
@@ -248,7 +274,7 @@ func (id ID) split() (subject, attribute string) {
 	rest := id.rest()
 	separator := "/"
 	switch id.Kind() {
-	case KindSysctl:
+	case KindSysctl, KindLoader:
 		return "", rest
 	case KindRegistry:
 		separator = `\`
@@ -289,6 +315,10 @@ func (id ID) Interface() string {
 	if p := id.Path(); len(p) == 5 && p[0] == "net" && (p[2] == "conf" || p[2] == "neigh") && p[3] != "all" &&
 		p[3] != "default" {
 		return p[3]
+	}
+	// FreeBSD has the settings of a card below dev.DRIVER.UNIT, and its interface is DRIVERUNIT.
+	if p := id.Path(); len(p) >= 4 && p[0] == "dev" && p[2] != "*" && strings.Trim(p[2], "0123456789") == "" {
+		return p[1] + p[2]
 	}
 	return ""
 }

@@ -77,7 +77,8 @@ func (c Checker) one(ctx context.Context, change journal.Change, later []journal
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			f.Missing = append(f.Missing, name)
-		case err != nil || string(text) != kept.Files[i].Content:
+		case err != nil || string(text) != kept.Files[i].Content &&
+			!(kept.Files[i].Block && strings.Contains(string(text), kept.Files[i].Content)):
 			f.Edited = append(f.Edited, name)
 		}
 	}

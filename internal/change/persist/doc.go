@@ -27,6 +27,10 @@
 //	NetworkManager  /etc/NetworkManager/dispatcher.d/90-linerate-ID, likewise
 //	udev            a rule that runs ethtool, ip or tc, in all other cases
 //
+//	sysctl.conf     FreeBSD: a marked block at the end of /etc/sysctl.conf, which has no directory
+//	rc.conf         FreeBSD: a marked block at the end of /etc/rc.conf, which adds an option to the
+//	                line of an interface
+//
 // To find conflicts, the planner reads the host's configuration with our files added: a conflict is
 // a line of another file that then applies last.
 //
@@ -45,8 +49,9 @@
 //
 // # Limits
 //
-// Linux. The planner assumes that NetworkManager leaves an interface in /etc/network/interfaces to
-// ifupdown if its configuration says so; it does not recognise other reasons why NetworkManager
+// Linux, and FreeBSD for sysctls and options of interfaces; properties of illumos are for the user
+// to write. The planner assumes that NetworkManager leaves an interface in /etc/network/interfaces
+// to ifupdown if its configuration says so; it does not recognise other reasons why NetworkManager
 // ignores an interface (unmanaged-devices, a udev rule). It never edits connections of
 // NetworkManager and files of netplan: their own settings override ours, and the step shows them. A
 // driver's module may be loaded from the initial ramdisk, which has its own copies of modprobe.d

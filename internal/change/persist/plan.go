@@ -25,6 +25,8 @@ const (
 	Udev           Format = "udev"
 	NetworkManager Format = "NetworkManager"
 	Ifupdown       Format = "ifupdown"
+	SysctlConf     Format = "sysctl.conf" // FreeBSD: a marked block
+	RCConf         Format = "rc.conf"     // FreeBSD: a marked block
 	ByHand         Format = "by hand"
 )
 
@@ -60,6 +62,8 @@ type Host struct {
 type Planner struct {
 	host  Host
 	files map[string]journal.File // planned so far, by path below the root
+	// blocks are planned so far for the ends of files that the host has, by path below the root.
+	blocks map[string]string
 }
 
 // New makes a planner.
@@ -83,7 +87,13 @@ func (p *Planner) Plan(c journal.Change) Step {
 	}
 	switch c.Knob.Kind() {
 	case knob.KindSysctl:
+		if p.freebsd() {
+			p.block(&s, SysctlConf, "etc/sysctl.conf", c.Knob.Attribute()+"="+string(c.To)+"\n")
+			break
+		}
 		p.sysctl(&s)
+	case knob.KindIfconfig:
+		p.ifconfig(&s)
 	case knob.KindModule:
 		p.module(&s)
 	case knob.KindLink, knob.KindEthtool, knob.KindQueue, knob.KindQdisc:
@@ -98,6 +108,9 @@ func (p *Planner) Plan(c journal.Change) Step {
 		return s
 	}
 	for _, f := range s.Files {
+		if f.Block {
+			return s // the last line of its file wins
+		}
 		p.files[strings.TrimPrefix(f.Path, "/")] = f
 	}
 	p.conflicts(&s)
@@ -245,6 +258,12 @@ func byHand(id knob.ID, v knob.Value) string {
 			"IRQBALANCE_BANNED_INTERRUPTS or a policy script for irqbalance", id.Subject())
 	case knob.KindNFS:
 		return fmt.Sprintf("%s=%s among the options of %s in /etc/fstab", id.Attribute(), v, id.Subject())
+	case knob.KindLoader, knob.KindDriver, knob.KindRegistry, knob.KindAdapter, knob.KindNetTCP:
+		return "nothing: the setting is in its file or registry already, and a restart keeps it"
+	case knob.KindIpadm:
+		return fmt.Sprintf("`ipadm set-prop -p %s=%s %s`, without -t", id.Attribute(), v, id.Subject())
+	case knob.KindDladm:
+		return fmt.Sprintf("`dladm set-linkprop -p %s=%s %s`, without -t", id.Attribute(), v, id.Subject())
 	case knob.KindFirewall:
 		return "the rules as nft list ruleset prints them, in the file that the host loads at its start, " +
 			"often /etc/nftables.conf"

@@ -11,6 +11,3 @@ func IsRoot() bool { return os.Geteuid() == 0 }
 func Capabilities() (CapabilitySet, error) {
 	return 0, &UnsupportedError{Feature: "capabilities"}
 }
-
-// BootID returns an error: this system has no boot identifier.
-func BootID() (string, error) { return "", &UnsupportedError{Feature: "boot id"} }

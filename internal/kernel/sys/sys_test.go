@@ -80,16 +80,10 @@ func TestClocksDoNotGoBack(t *testing.T) {
 
 func TestBootID(t *testing.T) {
 	a, err := sys.BootID()
-	if runtime.GOOS != "linux" {
-		if !errors.Is(err, sys.ErrNotSupported) {
-			t.Errorf("%q, %v", a, err)
-		}
-		return
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, _ := sys.BootID(); len(a) != 36 || a != b {
+	if b, _ := sys.BootID(); len(a) < 8 || runtime.GOOS == "linux" && len(a) != 36 || a != b {
 		t.Errorf("%q, then %q", a, b)
 	}
 }

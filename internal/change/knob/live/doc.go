@@ -27,10 +27,10 @@
 //
 // # Limits
 //
-// Linux only so far: all kinds except registry, ipadm and dladm, which belong to other systems; on
-// those systems every call returns knob.ErrNotSupported. Files of sysfs (queues, some of link) work
-// only where /sys shows the namespace of the thread. A qdisc whose parameters were set by hand is
-// not replaced by another kind. Interrupts and modules belong to the whole host. A sysctl that the
-// kernel keeps for the whole host is absent or read-only in other network namespaces (knob.Place).
-// Only package journal may call Write.
+// On FreeBSD, illumos, Solaris and Windows, Host is that of package native, with the kinds of those
+// systems; on any further system every call returns knob.ErrNotSupported. Files of sysfs (queues,
+// some of link) work only where /sys shows the namespace of the thread. A qdisc whose parameters
+// were set by hand is not replaced by another kind. Interrupts and modules belong to the whole
+// host. A sysctl that the kernel keeps for the whole host is absent or read-only in other network
+// namespaces (knob.Place). Only package journal may call Write.
 package live

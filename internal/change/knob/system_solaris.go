@@ -1,0 +1,10 @@
+package knob
+
+import _ "embed"
+
+// ownDefinitions are the knobs of this system.
+//
+//go:embed catalogue/solaris/solaris.json
+var ownDefinitions []byte
+
+func systemCatalogue() [][]byte { return [][]byte{ownDefinitions} }
