@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/casefile"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/tune"
+	"github.com/linerate/linerate/internal/traffic"
 )
 
 // Schema is the part of JSON Schema (draft 2020-12) that the documents need.
@@ -85,6 +86,9 @@ var documents = []Described{
 	{SchemaProfile, ProfileDocument{}},
 	{SchemaProfileCompare, ProfileCompareDocument{}},
 	{SchemaError, ErrorDocument{}},
+	{SchemaLine, Line{}},
+	{SchemaMeasureCompare, MeasureCompareDocument{}},
+	{SchemaMeasurements, MeasurementsDocument{}},
 }
 
 // enums are the string types with a closed set of values.
@@ -106,6 +110,9 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[PersistState](): {string(PersistPlanned), string(PersistDone), string(PersistByHand),
 		string(PersistRefused), string(PersistHeld),
 		string(PersistLost), string(PersistWaiting), string(PersistCovered)},
+	reflect.TypeFor[LineKind](): {string(LineInterval), string(LineEvent), string(LineReading), string(LineResult)},
+	reflect.TypeFor[traffic.Comparative](): {string(traffic.Better), string(traffic.Worse), string(traffic.NoDifference),
+		string(traffic.NotJudged)},
 	reflect.TypeFor[journal.State](): {string(journal.Trial), string(journal.Committed), string(journal.Persisted),
 		string(journal.Undone), "dry-run"},
 }

@@ -90,6 +90,7 @@ func Documents(t testing.TB) []Document {
 	all = append(all, profileDocuments()...)
 	all = append(all, resolverDocuments()...)
 	all = append(all, firewalls()...)
+	all = append(all, measurements(t)...)
 	all = append(all, Document{"check-advice", judgedAdvice()},
 		Document{"check-advice-empty", report.NewCheckAdvice(Envelope(), "empty.conf", 1, advice.Windows, nil, nil)})
 	for name, run := range map[string]report.TuneRun{"tune": Run(), "tune-nothing": nothingRun(),

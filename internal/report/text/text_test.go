@@ -61,6 +61,10 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 		return text.Calc(w, d, s)
 	case *report.MeasureDocument:
 		return text.Measure(w, d, s)
+	case *report.MeasureCompareDocument:
+		return text.MeasureCompare(w, d, s)
+	case *report.MeasurementsDocument:
+		return text.Measurements(w, d, s)
 	case *report.DiskDocument:
 		return text.Disk(w, d, s)
 	case *report.NFSDocument:
@@ -124,7 +128,8 @@ var errNoText = errors.New("no text")
 
 // withoutText are the documents whose commands print another text: a line to paste, a file, an
 // error, a screen, a version.
-var withoutText = []string{"serve", "export", "boot-recovery", "error", "agent", "hub-check", "version"}
+var withoutText = []string{"serve", "export", "boot-recovery", "error", "agent", "hub-check", "version",
+	"line-interval", "line-event", "line-result"}
 
 // TestTexts checks that the text of every document equals its golden file, that colour changes only
 // the colour, and that a broken pipe is an error.
@@ -231,7 +236,11 @@ func TestNarrowTerminals(t *testing.T) {
 		if err := show(&wide, d.Name, d.Doc, text.Style{}); err != nil {
 			continue // TestTexts has said why
 		}
-		for _, width := range []int{80, 60} {
+		widths := []int{80, 60}
+		if slices.Contains(allWidths, d.Name) {
+			widths = []int{300, 200, 100, 80, 60, 40}
+		}
+		for _, width := range widths {
 			var narrow bytes.Buffer
 			if err := show(&narrow, d.Name, d.Doc, text.Style{Width: width}); err != nil {
 				t.Fatal(err)
@@ -264,8 +273,11 @@ func TestNarrowTerminals(t *testing.T) {
 	}
 }
 
+// allWidths are documents that are checked at every width that a terminal may have.
+var allWidths = []string{"measure-gate", "measure-compare", "measure-compare-same", "measurements"}
+
 // narrowGoldens are the documents with the widest tables; their narrow forms are golden files.
-var narrowGoldens = []string{"inspect", "history", "measure", "tune", "knobs-here"}
+var narrowGoldens = []string{"inspect", "history", "measure", "tune", "knobs-here", "measure-compare"}
 
 // oneWord matches a line that must not break: one word, a setting, a file's line, a command, a
 // curve.
