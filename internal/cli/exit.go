@@ -76,6 +76,9 @@ func exitsHelp(c *cobra.Command) string {
 		meaning := exitMeanings[status]
 		if status == exitFinding && c.HasParent() && c.Flags().Lookup("fail-on") == nil {
 			meaning = "--check found a fault"
+			if c.Flags().Lookup("fail-below") != nil {
+				meaning = "below --fail-below, or proven worse than --baseline"
+			}
 		}
 		entry := fmt.Sprintf("%d %s", status, meaning)
 		if i+1 < len(statuses) {
