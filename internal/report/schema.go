@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/casefile"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/tune"
+	"github.com/linerate/linerate/internal/host/optic"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -113,6 +114,8 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[LineKind](): {string(LineInterval), string(LineEvent), string(LineReading), string(LineResult)},
 	reflect.TypeFor[traffic.Comparative](): {string(traffic.Better), string(traffic.Worse), string(traffic.NoDifference),
 		string(traffic.NotJudged)},
+	reflect.TypeFor[optic.State](): {string(optic.Fine), string(optic.LowWarning), string(optic.HighWarning),
+		string(optic.LowAlarm), string(optic.HighAlarm)},
 	reflect.TypeFor[journal.State](): {string(journal.Trial), string(journal.Committed), string(journal.Persisted),
 		string(journal.Undone), "dry-run"},
 }

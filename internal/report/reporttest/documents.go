@@ -62,6 +62,7 @@ func Documents(t testing.TB) []Document {
 		})},
 		{"agent", report.NewAgent(Envelope(), "/run/linerate/agent.sock", "linerate", "/var/lib/linerate")},
 		{"inspect", inspect},
+		{"inspect-interfaces", interfaces()},
 		{"measure", measure},
 		{"diagnose", diagnosis()},
 		{"diagnose-verbose", diagnosis()},

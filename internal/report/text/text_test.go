@@ -52,6 +52,9 @@ func TestMain(m *testing.M) {
 func show(w io.Writer, name string, doc any, s text.Style) error {
 	switch d := doc.(type) {
 	case *report.InspectDocument:
+		if name == "inspect-interfaces" {
+			return text.Interfaces(w, d, s)
+		}
 		return text.Inspect(w, d, s)
 	case *report.FirewallDocument:
 		return text.Firewall(w, d, s)
@@ -274,10 +277,11 @@ func TestNarrowTerminals(t *testing.T) {
 }
 
 // allWidths are documents that are checked at every width that a terminal may have.
-var allWidths = []string{"measure-gate", "measure-compare", "measure-compare-same", "measurements"}
+var allWidths = []string{"measure-gate", "measure-compare", "measure-compare-same", "measurements",
+	"inspect-interfaces"}
 
 // narrowGoldens are the documents with the widest tables; their narrow forms are golden files.
-var narrowGoldens = []string{"inspect", "history", "measure", "tune", "knobs-here", "measure-compare"}
+var narrowGoldens = []string{"inspect", "history", "measure", "tune", "knobs-here", "measure-compare", "inspect-interfaces"}
 
 // oneWord matches a line that must not break: one word, a setting, a file's line, a command, a
 // curve.
