@@ -304,7 +304,8 @@ or a time ago such as 90m, 36h or 7d), and those of knobs whose name matches a p
 				return a.printHistory(changes)
 			}
 			doc := report.NewHistory(a.envelope(""), changes)
-			return a.printTable(doc, func() rows.Table { return rows.History(doc) }, func(s text.Style) error { return text.FoldedHistory(a.out, doc, s) })
+			return a.printTable(doc, func() rows.Table { return rows.History(doc) },
+				func(s text.Style) error { return text.FoldedHistory(a.out, doc, s) })
 		},
 	}
 	c.Flags().StringVar(&run, "run", "", "show what one tune changed: its `RUN`, the beginning of one, or last")
@@ -329,8 +330,8 @@ func newChoice(since, only string, now time.Time) (choice, error) {
 	if since == "" {
 		return c, nil
 	}
-	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateTime,
-		time.DateOnly} {
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04",
+		time.DateTime, time.DateOnly} {
 		if at, err := time.ParseInLocation(form, since, now.Location()); err == nil {
 			c.since = at
 			return c, nil
@@ -341,7 +342,8 @@ func newChoice(since, only string, now time.Time) (choice, error) {
 		ago *= 24 * 3600
 	}
 	if err != nil || ago < 0 || ago > 100*365*24*3600 {
-		return c, usagef("--since %s: write a date, as in 2026-11-20 or 2026-11-20T12:00, or a time ago, as in 36h or 7d", since)
+		return c, usagef("--since %s: write a date, as in 2026-11-20 or 2026-11-20T12:00, or a time ago, as in 36h or 7d",
+			since)
 	}
 	c.since = now.Add(-time.Duration(ago * float64(time.Second)))
 	return c, nil

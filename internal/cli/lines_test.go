@@ -121,7 +121,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestLinesWhenKilled kills a measurement in the middle: what it wrote is whole lines, and no result.
+// TestLinesWhenKilled kills a measurement in the middle: what it wrote is whole lines, and no
+// result.
 func TestLinesWhenKilled(t *testing.T) {
 	t.Parallel()
 	linerate := program(t)
@@ -151,8 +152,8 @@ func TestLinesWhenKilled(t *testing.T) {
 	}
 }
 
-// TestLinesIntoAClosedPipe closes the pipe after two lines: the measurement ends early, with an error
-// in JSON.
+// TestLinesIntoAClosedPipe closes the pipe after two lines: the measurement ends early, with an
+// error in JSON.
 func TestLinesIntoAClosedPipe(t *testing.T) {
 	t.Parallel()
 	linerate := program(t)

@@ -48,10 +48,11 @@ func TestGeneratedReference(t *testing.T) {
 // exitPage returns the page of exit statuses: what each means, and which commands can end with it.
 func exitPage(root *cobra.Command) []byte {
 	var page bytes.Buffer
-	page.WriteString("# Exit statuses\n\nGenerated from the command tree; do not edit. Scripts may rely on them. With `--json` " +
-		"and `--json-lines` an error is one object on standard error, of the schema " +
-		"[linerate.error/1](../schema/linerate.error.1.json), with the status in it. Every command can end with 0, 1 and 2; " +
-		"its help lists what else.\n\n| status | meaning | commands |\n|---|---|---|\n")
+	page.WriteString("# Exit statuses\n\nGenerated from the command tree; do not edit. Scripts may rely on them. " +
+		"With `--json` and `--json-lines` an error is one object on standard error, of the schema " +
+		"[linerate.error/1](../schema/linerate.error.1.json), with the status in it. " +
+		"Every command can end with 0, 1 and 2; its help " +
+		"lists what else.\n\n| status | meaning | commands |\n|---|---|---|\n")
 	for _, status := range slices.Sorted(maps.Keys(exitMeanings)) {
 		// In the order of the tree; a command that means something else by it is in a row of its own.
 		var meanings []string

@@ -138,7 +138,8 @@ func (a *app) listRuns() error {
 		entries = append(entries, report.NewRunEntry(id, d))
 	}
 	list := report.NewRuns(a.envelope(""), dir, entries)
-	if err := a.printTable(list, func() rows.Table { return rows.Runs(list) }, func(s text.Style) error { return text.Runs(a.out, list, s) }); err != nil {
+	if err := a.printTable(list, func() rows.Table { return rows.Runs(list) },
+		func(s text.Style) error { return text.Runs(a.out, list, s) }); err != nil {
 		return err
 	}
 	if bad {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,7 +50,7 @@ func (a *app) forScripts(c *cobra.Command, table bool) *cobra.Command {
 func (a *app) checkScripts(c *cobra.Command) error {
 	f := rows.Format(a.format)
 	switch {
-	case a.format == "" && c.Flags().Changed("format"), f != "" && f != rows.CSV && f != rows.Prometheus && f != rows.Influx:
+	case a.format == "" && c.Flags().Changed("format"), f != "" && !slices.Contains(rows.Formats(), f):
 		return usagef("--format %q: not one of csv, prometheus, influx", a.format)
 	case f != "" && (a.json || a.jsonLines):
 		return usagef("--format %s: give it without --json and --json-lines", f)
@@ -74,7 +75,7 @@ func (a *app) printTable(doc any, table func() rows.Table, show func(text.Style)
 type lines struct {
 	mu   sync.Mutex
 	w    io.Writer
-	stop context.CancelFunc // ends the command when nobody reads
+	stop context.CancelFunc // ends the command when the reader has gone
 	err  error              // of the first write that failed
 }
 

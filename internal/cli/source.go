@@ -44,8 +44,8 @@ func (s *sourceFlags) resolve(ctx context.Context, target string) (family string
 	}
 	scheme, address, foreign := reach.Foreign(target)
 	if foreign && !slices.Contains([]string{"iperf3", "iperf2", "ttcp"}, scheme) {
-		return "", from, usagef("--bind: %s:// has no choice of address; linerate's own far end, iperf3, iperf2 and ttcp have",
-			scheme)
+		return "", from, usagef("--bind: %s:// has no choice of address; linerate's own far end, iperf3, iperf2 "+
+			"and ttcp have", scheme)
 	}
 	if from, err = nearAddress(ctx, s.bind, familyOf(family, target, address)); err != nil {
 		return "", from, err

@@ -98,8 +98,8 @@ type MeasureGate struct {
 }
 
 // Judge judges a measurement by a limit in bits per second (0: none) and by a baseline (nil: none)
-// from a source. It reports a test that misses the limit, and one whose whole interval is worse than
-// the baseline by more than the tolerance. Warnings name what could not be compared.
+// from a source. It reports a test that misses the limit, and one whose whole interval is worse
+// than the baseline by more than the tolerance. Warnings name what could not be compared.
 func Judge(d *MeasureDocument, failBelow float64, source string, baseline *MeasureDocument,
 	tolerance float64) (g *MeasureGate, warnings []string) {
 	g = &MeasureGate{FailBelow: failBelow, Failures: []string{}}
@@ -133,8 +133,8 @@ func Judge(d *MeasureDocument, failBelow float64, source string, baseline *Measu
 	return g, warnings
 }
 
-// MeasurementsDocument is linerate.measurements/1: the measurements that this host has stored, newest
-// first.
+// MeasurementsDocument is linerate.measurements/1: the measurements that this host has stored,
+// newest first.
 type MeasurementsDocument struct {
 	Envelope
 	Directory    string             `json:"directory"`

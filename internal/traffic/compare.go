@@ -147,10 +147,10 @@ const fewestSamples = 5
 
 // halfWidth returns the half width of the 95 % interval of the mean of a series, relative to it.
 //
-// Successive rates of a flow resemble each other: a window that has shrunk stays small for a while.
-// So a series of n counts as n(1-r)/(1+r) independent values, where r is the autocorrelation at lag
-// one (the effective size of an AR(1) process). Of a short series r is estimated too small, by about
-// (1+4r)/n (Kendall 1954), which is added.
+// Successive rates of a flow resemble each other: a window that has shrunk stays small for a
+// while. So a series of n counts as n(1-r)/(1+r) independent values, where r is the
+// autocorrelation at lag one (the effective size of an AR(1) process). Of a short series r is
+// estimated too small, by about (1+4r)/n (Kendall 1954), which is added.
 func halfWidth(series []float64) (float64, bool) {
 	n := float64(len(series))
 	mean := stats.Mean(series)

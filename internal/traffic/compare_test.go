@@ -90,7 +90,8 @@ func TestCompare(t *testing.T) {
 		{"rounds within the tolerance", rounds(100, 99.9, 100.1), rounds(97, 96.9, 97.1), Worse, "rounds", false},
 		{"nothing got through", fast, Result{Test: Stream}, NotJudged, "", false},
 		{"a smaller packet", Result{Test: MTU, MTUBytes: 9000}, Result{Test: MTU, MTUBytes: 1500}, Worse, "exact", true},
-		{"the same packet", Result{Test: MTU, MTUBytes: 1500}, Result{Test: MTU, MTUBytes: 1500}, NoDifference, "exact", false},
+		{"the same packet", Result{Test: MTU, MTUBytes: 1500}, Result{Test: MTU, MTUBytes: 1500}, NoDifference, "exact",
+			false},
 		{"latency under load", load(0.01), load(0.5), NotJudged, "", false},
 	} {
 		got := Compare(c.before, c.after)

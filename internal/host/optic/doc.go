@@ -13,9 +13,9 @@
 //
 // # Sources
 //
-// SFF-8472 (SFP, SFP+, SFP28), SFF-8636 (QSFP+, QSFP28), CMIS 5 (QSFP-DD, OSFP), SFF-8024 (the codes
-// that they share). The tests parse recorded memory of real modules and compare with what other
-// programs printed of them.
+// SFF-8472 (SFP, SFP+, SFP28), SFF-8636 (QSFP+, QSFP28), CMIS 5 (QSFP-DD, OSFP), SFF-8024 (the
+// codes that they share). The tests parse recorded memory of real modules and compare with what
+// other programs printed of them.
 //
 // # Limits
 //

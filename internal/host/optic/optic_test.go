@@ -12,8 +12,8 @@ import (
 
 var errNoPage = errors.New("no such page")
 
-// recorded returns a Reader of a recorded module. A file of an SFP holds A0h, then A2h; one of a QSFP
-// the lower half, then page 0.
+// recorded returns a Reader of a recorded module. A file of an SFP holds A0h, then A2h; one of a
+// QSFP the lower half, then page 0.
 func recorded(t testing.TB, name string) Reader {
 	t.Helper()
 	file, err := os.ReadFile("testdata/" + name)
@@ -94,8 +94,8 @@ func TestRealModules(t *testing.T) {
 	}
 }
 
-// TestRealReadings compares with the values that vyatta-dataplane's own parser, made from FreeBSD's,
-// prints for the same memory.
+// TestRealReadings compares with the values that vyatta-dataplane's own parser, made from
+// FreeBSD's, prints for the same memory.
 func TestRealReadings(t *testing.T) {
 	m, err := Parse(recorded(t, "sfp-10g-sr.hex"))
 	if err != nil {

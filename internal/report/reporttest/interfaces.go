@@ -6,8 +6,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// interfaces is the document of inspect with the names of two interfaces: one with everything that a
-// card can report, and one without a link.
+// interfaces is the document of inspect with the names of two interfaces: one with everything that
+// a card can report, and one without a link.
 func interfaces() *report.InspectDocument {
 	d := report.NewInspect(Envelope(), Snapshot())
 	d.Interfaces = d.Interfaces[1:]

@@ -29,7 +29,8 @@ func Before() *report.MeasureDocument {
 		RTT: &stats.Latencies{Count: 20, Min: 0.0201, Mean: 0.0202, P50: 0.0202, Max: 0.0205}}
 	mtu := traffic.Result{Test: traffic.MTU, Direction: traffic.Up, StartTime: Noon, MTUBytes: 9000}
 	return report.NewMeasure(Envelope(), "192.0.2.7:7070", []traffic.Result{ping, mtu,
-		series(traffic.Up, 941, 940, 942, 941, 939, 941, 942, 940), series(traffic.Down, 930, 938, 941, 926, 935, 931, 940, 937)})
+		series(traffic.Up, 941, 940, 942, 941, 939, 941, 942, 940),
+		series(traffic.Down, 930, 938, 941, 926, 935, 931, 940, 937)})
 }
 
 // After returns a later measurement than Before.

@@ -43,7 +43,8 @@ func tables(t *testing.T) []rows.Table {
 		Values: []rows.Value{{Name: "some_seconds", Help: "A time"}, {Name: "bytes_total", Help: "A count"},
 			{Name: "never", Help: "What no row has"}},
 		Rows: []rows.Row{
-			{Time: reporttest.Noon, Labels: []string{"x", "", reporttest.Hostile()}, Values: []float64{0.1, math.NaN(), math.NaN()}},
+			{Time: reporttest.Noon, Labels: []string{"x", "", reporttest.Hostile()},
+				Values: []float64{0.1, math.NaN(), math.NaN()}},
 			{Time: reporttest.Noon, Labels: []string{"y", "", "\xff"}, Values: []float64{math.Inf(1), 1 << 60, math.NaN()}},
 			{Time: reporttest.Noon, Labels: []string{"z", "", ""}, Values: []float64{math.NaN(), math.NaN(), math.NaN()}},
 		}})
@@ -96,8 +97,8 @@ func TestCSVIsRead(t *testing.T) {
 	}
 }
 
-// TestPrometheusReadsIt checks the exposition with Prometheus's own parser. The linter behind it wants
-// bytes; the names keep the bits of the documents.
+// TestPrometheusReadsIt checks the exposition with Prometheus's own parser. The linter behind it
+// wants bytes; the names keep the bits of the documents.
 func TestPrometheusReadsIt(t *testing.T) {
 	testenv.Need(t, testenv.Peers)
 	var b bytes.Buffer

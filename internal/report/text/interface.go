@@ -106,8 +106,8 @@ func (p *printer) oneInterface(i host.Interface) {
 	row("queue", i.Qdisc)
 	row("addresses", strings.Join(i.Addresses, " "))
 	if o := c.Optic; o != nil {
-		row("module", o.Form, o.Standard, strings.TrimSpace(o.Vendor+" "+o.Part+" "+o.Revision), prefixed("serial ", o.Serial),
-			wavelengthText(o), signalText(o))
+		row("module", o.Form, o.Standard, strings.TrimSpace(o.Vendor+" "+o.Part+" "+o.Revision),
+			prefixed("serial ", o.Serial), wavelengthText(o), signalText(o))
 	}
 	t.print(p, "  ")
 	if o := c.Optic; o != nil {

@@ -127,6 +127,7 @@ func Measurements(w io.Writer, d *report.MeasurementsDocument, s Style) error {
 		t.row(m.Name, shortened(m.Target, 30), figures)
 	}
 	t.print(p, "")
-	p.line("%s", s.dim("linerate measure compare BEFORE AFTER compares two; `last` is the newest, `previous` the one before"))
+	p.line("%s", s.dim("linerate measure compare BEFORE AFTER compares two; `last` is the newest, "+
+		"`previous` the one before"))
 	return p.err
 }

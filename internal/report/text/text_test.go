@@ -281,7 +281,8 @@ var allWidths = []string{"measure-gate", "measure-compare", "measure-compare-sam
 	"inspect-interfaces"}
 
 // narrowGoldens are the documents with the widest tables; their narrow forms are golden files.
-var narrowGoldens = []string{"inspect", "history", "measure", "tune", "knobs-here", "measure-compare", "inspect-interfaces"}
+var narrowGoldens = []string{"inspect", "history", "measure", "tune", "knobs-here", "measure-compare",
+	"inspect-interfaces"}
 
 // oneWord matches a line that must not break: one word, a setting, a file's line, a command, a
 // curve.

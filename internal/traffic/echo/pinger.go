@@ -270,7 +270,8 @@ func NewPinger(ctx context.Context, p *engine.Phase, o PingOptions) (*engine.Wor
 		}
 	}
 	if o.UDP.IsValid() && o.UDP.Port() != 0 {
-		if w, s := try("udp echo", o.Token, func() (*echoSocket, error) { return openUDP(o.From, o.UDP, o.Bytes) }); w != nil {
+		open := func() (*echoSocket, error) { return openUDP(o.From, o.UDP, o.Bytes) }
+		if w, s := try("udp echo", o.Token, open); w != nil {
 			return w, s, nil
 		}
 	}

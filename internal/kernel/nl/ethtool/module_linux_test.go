@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// TestModuleMessage checks the request against the numbers of linux/ethtool_netlink.h, and the answer.
+// TestModuleMessage checks the request against the numbers of linux/ethtool_netlink.h, and the
+// answer.
 func TestModuleMessage(t *testing.T) {
 	request, err := nl.Encode(nil, func(ae *netlink.AttributeEncoder) { encodeModule(ae, 0x51, 3, 128, 64) })
 	if err != nil {
