@@ -35,9 +35,14 @@ type app struct {
 
 	args []string // as typed, without the name of the program
 
-	json     bool
-	state    string
-	progress string
+	json bool
+	// of the commands that streaming and forScripts extend
+	jsonLines      bool
+	lines          *lines // nil: --json-lines was not given
+	format, output string
+	overwrite      bool
+	state          string
+	progress       string
 
 	unknown error // the command whose help was asked for does not exist
 

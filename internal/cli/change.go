@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -11,12 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/change/hazard"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/rows"
 	"github.com/linerate/linerate/internal/report/text"
 )
 
@@ -253,8 +256,9 @@ func (a *app) confirmCommand() *cobra.Command {
 // trials of a tune that are over.
 func (a *app) historyCommand() *cobra.Command {
 	var (
-		run string
-		all bool
+		run, only string
+		since     string
+		all       bool
 	)
 	c := &cobra.Command{
 		Use:         "history",
@@ -262,11 +266,19 @@ func (a *app) historyCommand() *cobra.Command {
 		Short:       "Show every change that linerate made to this host, and its state",
 		Long: `Show every change that linerate made to this host, oldest first, and its state: on trial,
 committed, persisted or undone. A tune tries many changes. Those that it took back share one row;
---run shows the changes of one tune, and --all every one. --json has all of them.`,
-		Example: "  linerate history\n  linerate history --run last",
+--run shows the changes of one tune, and --all every one. --json has all of them.
+
+--since and --knob choose changes: those since a moment (2026-11-20, 2026-11-20T12:00 in local time,
+or a time ago such as 90m, 36h or 7d), and those of knobs whose name matches a pattern.`,
+		Example: "  linerate history\n  linerate history --run last\n" +
+			"  linerate history --since 7d --knob 'sysctl:net.ipv4.*'\n  linerate history --format csv",
 		RunE: func(*cobra.Command, []string) error {
 			if all && run != "" {
 				return usagef("--run and --all: give one of them")
+			}
+			chosen, err := newChoice(since, only, time.Now())
+			if err != nil {
+				return err
 			}
 			if err := a.mindRoot("history"); err != nil {
 				return err
@@ -287,17 +299,66 @@ committed, persisted or undone. A tune tries many changes. Those that it took ba
 			if err != nil {
 				return err
 			}
+			changes = chosen.of(changes)
 			if all || run != "" {
 				return a.printHistory(changes)
 			}
 			doc := report.NewHistory(a.envelope(""), changes)
-			return a.print(doc, func(s text.Style) error { return text.FoldedHistory(a.out, doc, s) })
+			return a.printTable(doc, func() rows.Table { return rows.History(doc) },
+				func(s text.Style) error { return text.FoldedHistory(a.out, doc, s) })
 		},
 	}
 	c.Flags().StringVar(&run, "run", "", "show what one tune changed: its `RUN`, the beginning of one, or last")
+	c.Flags().StringVar(&since, "since", "", "only changes since this `TIME`, a date or a time ago such as 36h or 7d")
+	c.Flags().StringVar(&only, "knob", "", "only changes of knobs that match this `PATTERN`, as in 'sysctl:*rmem*'")
 	c.Flags().BoolVar(&all, "all", false, "show each trial of every tune")
-	return c
+	return a.forScripts(c, true)
 }
+
+// choice says which changes of the history are shown.
+type choice struct {
+	since time.Time // the zero value: all
+	knob  string    // a pattern, or a part of the name; empty: all
+}
+
+// newChoice reads the flags. A moment without a zone is in local time.
+func newChoice(since, only string, now time.Time) (choice, error) {
+	c := choice{knob: only}
+	if _, err := path.Match(only, ""); err != nil {
+		return c, usagef("--knob %s: not a pattern: %w", only, err)
+	}
+	if since == "" {
+		return c, nil
+	}
+	for _, form := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04",
+		time.DateTime, time.DateOnly} {
+		if at, err := time.ParseInLocation(form, since, now.Location()); err == nil {
+			c.since = at
+			return c, nil
+		}
+	}
+	ago, err := unit.ParseSeconds(strings.TrimSuffix(since, "d"))
+	if err == nil && strings.HasSuffix(since, "d") {
+		ago *= 24 * 3600
+	}
+	if err != nil || ago < 0 || ago > 100*365*24*3600 {
+		return c, usagef("--since %s: write a date, as in 2026-11-20 or 2026-11-20T12:00, or a time ago, as in 36h or 7d",
+			since)
+	}
+	c.since = now.Add(-time.Duration(ago * float64(time.Second)))
+	return c, nil
+}
+
+// of returns the chosen changes.
+func (c choice) of(changes []journal.Change) []journal.Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(one journal.Change) bool {
+		// A pattern without a slash must match names with one, so the separator is replaced.
+		matched, _ := path.Match(flat(c.knob), flat(string(one.Knob))) // newChoice refused what is no pattern
+		return one.Time.Before(c.since) || c.knob != "" && !matched && !strings.Contains(string(one.Knob), c.knob)
+	})
+}
+
+func flat(name string) string { return strings.ReplaceAll(name, "/", ":") }
 
 // changesOfRun returns the changes of one tune. The journal and not the store of runs has the
 // names: the run of a tune from another host is stored there.
@@ -324,7 +385,8 @@ func changesOfRun(changes []journal.Change, run string) ([]journal.Change, error
 
 func (a *app) printHistory(changes []journal.Change) error {
 	doc := report.NewHistory(a.envelope(""), changes)
-	return a.print(doc, func(s text.Style) error { return text.History(a.out, doc, s) })
+	return a.printTable(doc, func() rows.Table { return rows.History(doc) },
+		func(s text.Style) error { return text.History(a.out, doc, s) })
 }
 
 // finishUndo prints what was restored, and what was not reached, before it returns the error: the

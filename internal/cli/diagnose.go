@@ -128,7 +128,7 @@ again.`,
 	f.cpu.add(c)
 	f.sent.add(c)
 	f.disk.add(c)
-	return c
+	return a.forScripts(a.streaming(c), false)
 }
 
 // check refuses flags that contradict each other or the arguments.

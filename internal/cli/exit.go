@@ -73,11 +73,7 @@ func exitsHelp(c *cobra.Command) string {
 	const width = 78
 	text, used := " ", 1
 	for i, status := range statuses {
-		meaning := exitMeanings[status]
-		if status == exitFinding && c.HasParent() && c.Flags().Lookup("fail-on") == nil {
-			meaning = "--check found a fault"
-		}
-		entry := fmt.Sprintf("%d %s", status, meaning)
+		entry := fmt.Sprintf("%d %s", status, meaningFor(c, status))
 		if i+1 < len(statuses) {
 			entry += " ·"
 		}
@@ -88,6 +84,17 @@ func exitsHelp(c *cobra.Command) string {
 		}
 	}
 	return text
+}
+
+// meaningFor returns what a status means for a command.
+func meaningFor(c *cobra.Command, status int) string {
+	switch {
+	case status != exitFinding || !c.HasParent() || c.Flags().Lookup("fail-on") != nil:
+		return exitMeanings[status]
+	case c.Flags().Lookup("fail-below") != nil:
+		return "below --fail-below, or proven worse than --baseline"
+	}
+	return "--check found a fault"
 }
 
 var errInterrupted = errors.New("interrupted")

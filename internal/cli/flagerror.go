@@ -20,6 +20,21 @@ var iperf3Flags = map[string]string{
 	"set-mss":    "--mss",
 	"streams":    "--parallel",
 	"time":       "--duration",
+	"version4":   "--ipv4",
+	"version6":   "--ipv6",
+	"zerocopy":   "--send sendfile",
+}
+
+// iperf3Letters maps the letters of iperf3 that linerate lacks to what has their place.
+var iperf3Letters = map[string]string{
+	"c": "the far host is the argument: linerate measure HOST",
+	"f": "figures choose their own prefix; --json has bits per second",
+	"F": "payload is generated; --send sendfile reads it from a file in memory",
+	"k": "--bytes (-n) sends an amount of bytes",
+	"p": "the port follows the host: linerate measure HOST:PORT",
+	"s": "linerate serve answers tests",
+	"V": "--json prints every figure",
+	"Z": "--send sendfile; without it the fastest way is chosen",
 }
 
 // flagError is an error with a hint.
@@ -44,6 +59,10 @@ func explainFlag(c *cobra.Command, err error) error {
 			hint = fmt.Sprintf("it is %s here; `%s --help` lists the flags", ours, c.CommandPath())
 		} else if near := nearFlags(c, unknown.GetSpecifiedName()); len(near) > 0 {
 			hint = "did you mean --" + strings.Join(near, " or --") + "?"
+		}
+		letter := unknown.GetSpecifiedName()
+		if meant, ok := iperf3Letters[letter]; ok && unknown.GetSpecifiedShortnames() != "" && c.Name() == "measure" {
+			hint = meant
 		}
 	case errors.As(err, &value):
 		text := fmt.Sprintf("--%s %s: ", value.GetFlag().Name, value.GetValue())

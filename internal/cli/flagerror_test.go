@@ -14,7 +14,8 @@ func TestMistypedFlags(t *testing.T) {
 	}{
 		{"measure far --streams 4", "try: it is --parallel here"},
 		{"measure far --time 4", "try: it is --duration here"},
-		{"measure far -R", "linerate: --reverse and --bidir need --test: the suite measures both directions\n"},
+		{"measure far -R -p 5201", "try: the port follows the host: linerate measure HOST:PORT"},
+		{"measure far --version4", "try: it is --ipv4 here"},
 		{"measure far -u --test rr", "linerate: --udp is short for --test udp: leave out one of --udp and --test rr\n"},
 		{"measure far --paralel 4", "try: did you mean --parallel?\n"},
 		{"undo --dryrun", "try: did you mean --dry-run?\n"},

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/capture"
 	"github.com/linerate/linerate/internal/host/watch"
+	"github.com/linerate/linerate/internal/kernel/nl"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 )
@@ -27,11 +31,15 @@ type inspectFlags struct {
 func (a *app) inspectCommand() *cobra.Command {
 	var f inspectFlags
 	c := &cobra.Command{
-		Use:         "inspect",
+		Use:         "inspect [IFACE...]",
 		Annotations: exits(exitNotPermitted, exitInterrupted),
 		Short:       "Show what this host has, and the ceilings that follow",
 		Long: `Show the interfaces with driver, bus, link, rings, coalescing, features and queues; the TCP and
 core settings; the processors; and the ceilings: the highest rates that these allow.
+
+With names of interfaces, show each of them on one screen: speed, driver, firmware, rings, channels,
+offloads, coalescing, pause and the pluggable module with its readings and limits. Only root may ask
+a module, on Linux 5.13 or later. --json then has these interfaces alone.
 
 inspect only reads, and takes some milliseconds. --from reads a file from another host instead
 of this one: a capture, or a sosreport as a directory or a tar file (unpack one that is packed
@@ -42,11 +50,10 @@ counts since boot; --interval watches them for that long and shows their rates, 
 addresses, names, serial numbers and identifiers by pseudonyms; the key is random and not kept.
 Settings, counters and sizes stay as they are. The output then shows what the reader of the file
 will see. --capture does not overwrite an existing file unless --force is given.`,
-		Example: "  linerate inspect\n  linerate inspect --json | jq .ceilings\n" +
+		Example: "  linerate inspect\n  linerate inspect eth0\n  linerate inspect --json | jq .ceilings\n" +
 			"  linerate inspect --capture slow.capture\n  linerate inspect --from slow.capture\n" +
 			"  linerate inspect --from sosreport-web1-2024-06-11",
-		Args: wholeHost,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, names []string) error {
 			// An empty name is an unset variable of a shell; reading this host instead would answer
 			// another question.
 			for _, name := range []string{"from", "capture", "root"} {
@@ -64,6 +71,12 @@ will see. --capture does not overwrite an existing file unless --force is given.
 				}
 			}
 			doc := report.NewInspect(a.envelope(snapshot.Name), snapshot)
+			if len(names) > 0 {
+				if err := f.only(doc, names); err != nil {
+					return err
+				}
+				return a.print(doc, func(s text.Style) error { return text.Interfaces(a.out, doc, s) })
+			}
 			return a.print(doc, func(s text.Style) error { return text.Inspect(a.out, doc, s) })
 		},
 	}
@@ -137,13 +150,33 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 	return snapshot, nil
 }
 
-// wholeHost refuses an argument of inspect, which users type to see one interface.
-func wholeHost(_ *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+// only leaves the named interfaces in a document, in the order of the names, and asks their modules
+// when the document is about this host.
+func (f inspectFlags) only(d *report.InspectDocument, names []string) error {
+	var chosen []host.Interface
+	for _, name := range names {
+		n := slices.IndexFunc(d.Interfaces, func(i host.Interface) bool { return i.Name == name })
+		if n < 0 {
+			return flagError{fmt.Errorf("inspect %s: no such interface", name), "linerate inspect lists the interfaces"}
+		}
+		i := d.Interfaces[n]
+		if here := f.from == "" && f.root == "" && f.capture == ""; here && i.Card != nil && !i.Asleep {
+			module, err := host.ReadOptic(name)
+			switch {
+			case err == nil:
+				card := *i.Card
+				card.Optic = module
+				i.Card = &card
+			case errors.Is(err, fs.ErrPermission):
+				d.Warnings = append(d.Warnings, "the module of "+name+": only root may ask it")
+			case !errors.Is(err, nl.ErrNotSupported):
+				d.Warnings = append(d.Warnings, "the module of "+name+": "+oneSentence(err))
+			}
+		}
+		chosen = append(chosen, i)
 	}
-	return flagError{fmt.Errorf("inspect %s: inspect shows the whole host and takes no name", and(args)),
-		fmt.Sprintf("linerate knobs --current 'ethtool:%s/*', or linerate inspect --json", args[0])}
+	d.Interfaces = chosen
+	return nil
 }
 
 // existsError reports that a file exists already, and what to do.

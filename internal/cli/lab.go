@@ -99,7 +99,7 @@ to judge it.`,
 	c.Flags().BoolVar(&f.inside, "inside", false,
 		"this is the guest that the scenario needs; the tune's document goes into the output")
 	_ = c.Flags().MarkHidden("inside") // fails only for a flag that does not exist
-	return c
+	return a.forScripts(a.streaming(c), false)
 }
 
 func labScenarios(name string) ([]scenario.Scenario, error) {

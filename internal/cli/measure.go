@@ -15,6 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/peer/reach"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/rows"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -26,12 +27,14 @@ func (a *app) measureCommand() *cobra.Command {
 		target    targetFlags
 		load      loadFlags
 		test      testFlags
+		source    sourceFlags
+		gate      gateFlags
 		confident bool
 		noStore   bool
 	)
 	c := &cobra.Command{
 		Use:         "measure TARGET",
-		Annotations: exits(exitPartial, exitNotPermitted, exitUnreachable, exitInterrupted),
+		Annotations: exits(exitPartial, exitFinding, exitNotPermitted, exitUnreachable, exitInterrupted),
 		Short:       "Measure what the path to another host carries",
 		Long: `Measure the path to a host that runs ` + "`linerate serve`" + `, or to ssh://[USER@]HOST, where your own
 ssh starts it. Without --test a suite of all tests runs, in less than 20 seconds.
@@ -50,19 +53,45 @@ every test: the result shows where packets were lost, and the CPU time that the 
 iperf3://HOST[:PORT] measures against the server of another program; so do iperf2, ttcp, nuttcp,
 sockperf and stamp. These need no key, and the result lacks what the far end cannot report.
 
+The letters and suffixes are iperf3's: K, M and G are 1024-based for bytes and 1000-based for rates,
+times are plain seconds. A flag that is about one test (-R, -b, -n, -w, …) without --test asks for
+stream. Unlike iperf3, -u sends as fast as possible without -b, -b is shared by the streams of -P, -l
+is for datagrams alone, -t 0 is refused, and -O without a number waits for a steady rate.
+
+--fail-below and --baseline make a measurement a check: exit status 4 says that it failed. Against a
+baseline it fails only when the whole interval of the effect is below the tolerated loss.
+
 The newest 200 results stay below the state directory, where a hub on this host finds them for
 its graphs. --no-store does not store the result.`,
 		Example: "  LINERATE_KEY=KEY linerate measure 192.0.2.7\n" +
 			"  linerate measure ssh://db2 --test stream --parallel 4 --reverse\n" +
 			"  linerate measure 192.0.2.7 --key-file FILE --test udp --rate 100M --length 200\n" +
+			"  linerate measure 192.0.2.7 -P 4 -R -t 30 -B 192.0.2.1\n" +
+			"  linerate measure 192.0.2.7 --fail-below 9G\n" +
+			"  linerate measure 192.0.2.7 --baseline last --confidence --test stream\n" +
+			"  linerate measure 192.0.2.7 --json-lines | jq .interval.throughput_bits_per_second\n" +
 			"  linerate measure iperf3://192.0.2.7",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := load.check(); err != nil {
 				return err
 			}
+			if gate.failBelow != "" && test.test == "" && !test.udp {
+				test.test = string(traffic.Stream)
+			}
 			specs, err := specsFor(args[0], test, load)
 			if err != nil {
 				return err
+			}
+			if err := gate.read(a, cmd, specs); err != nil {
+				return err
+			}
+			if target.family, target.from, err = source.resolve(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			if target.from.IsValid() {
+				for i := range specs {
+					specs[i].SourceAddress = target.from.String()
+				}
 			}
 			p, err := a.newProgress()
 			if err != nil {
@@ -90,17 +119,21 @@ its graphs. --no-store does not store the result.`,
 			// The results so far come before the error that ended the suite.
 			doc := report.NewMeasure(a.envelope(""), args[0], results)
 			doc.Warnings = append(doc.Warnings, missing...)
+			gate.judge(doc)
 			if !noStore {
 				a.storeMeasurement(began, doc)
 			}
-			if err := a.print(doc, func(s text.Style) error { return text.Measure(a.out, doc, s) }); err != nil {
+			if err := a.printTable(doc, func() rows.Table { return rows.Measure(doc) },
+				func(s text.Style) error { return text.Measure(a.out, doc, s) }); err != nil {
 				return err
 			}
-			switch {
+			switch failed := gate.status(doc); {
 			case broken != nil:
 				return broken
 			case cmd.Context().Err() != nil:
 				return cmd.Context().Err()
+			case failed != nil:
+				return failed
 			case len(missing) > 0:
 				return statusError{status: exitPartial}
 			}
@@ -108,13 +141,16 @@ its graphs. --no-store does not store the result.`,
 		},
 	}
 	target.add(c)
+	source.add(c)
+	gate.add(c)
 	load.add(c, 10*time.Second)
 	load.addResults(c)
 	test.add(c)
 	c.Flags().BoolVar(&confident, "confidence", false,
 		"repeat the test until its 95 % interval is within ±2.5 %, at most 30 times")
 	c.Flags().BoolVar(&noStore, "no-store", false, "do not store the result")
-	return c
+	c.AddCommand(a.measureCompareCommand())
+	return a.forScripts(a.streaming(c), true)
 }
 
 // specsFor turns flags into tests. Each test of the suite lasts three seconds or less, so that the
@@ -127,12 +163,12 @@ func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 		}
 		t.test = string(traffic.UDP)
 	}
+	if t.test == "" && (l.reverse || l.bidir || t.letter()) {
+		t.test = string(traffic.Stream) // as iperf3, whose only other test has a flag
+	}
 	if t.test != "" {
 		spec, err := t.spec(l)
 		return []traffic.Spec{spec}, err
-	}
-	if l.reverse || l.bidir {
-		return nil, usagef("--reverse and --bidir need --test: the suite measures both directions")
 	}
 	if name := t.named(); name != "" {
 		return nil, usagef("%s needs --test: the suite has options of its own", name)
@@ -151,7 +187,8 @@ func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *p
 		if err := reach.Check(target); err != nil {
 			return nil, nil, err
 		}
-		return foreignRunner(scheme, address), func() {}, nil
+		address, err := inFamily(ctx, flags.family, address)
+		return foreignRunner(scheme, address), func() {}, err
 	}
 	client, err := a.connectUntil(ctx, ctx.Done(), target, flags, p)
 	if err != nil {
@@ -205,6 +242,12 @@ func (a *app) measured(ctx context.Context, run traffic.Runner, spec traffic.Spe
 // interim prints one interval of a running test: on a terminal it rewrites the status line, in a
 // log it is a line of its own.
 func (a *app) interim(p *progress.Line, spec traffic.Spec, i traffic.Interval) {
+	if a.lines != nil {
+		line := report.NewLine(report.LineInterval)
+		line.Test, line.Direction, line.Interval = spec.Test, spec.Direction, &i
+		_ = a.lines.put(line) // the command ends by its context, and reports the error
+		return
+	}
 	show := p.Step
 	if p.Mode() != progress.Lines {
 		show = p.Status

@@ -109,6 +109,16 @@ func (t *testFlags) named() string {
 	return first
 }
 
+// letter reports whether a flag was given that iperf3 has a letter for, and that is about its test.
+func (t *testFlags) letter() bool {
+	for _, name := range []string{"warm-up", "bytes", "rate", "cc", "window", "mss", "no-delay", "tos", "cpu"} {
+		if t.set.Changed(name) {
+			return true
+		}
+	}
+	return false
+}
+
 // spec returns the test that the flags ask for. Normalize refuses what the test has no use for.
 func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 	s := traffic.Spec{

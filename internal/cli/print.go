@@ -22,6 +22,9 @@ func (a *app) envelope(name string) report.Envelope {
 // print writes the document of a command: as one line of JSON with --json, so that a file can
 // collect several, otherwise as text.
 func (a *app) print(doc any, show func(text.Style) error) error {
+	if a.lines != nil {
+		return a.lines.document(report.LineResult, doc)
+	}
 	if a.json {
 		return report.Encode(a.out, doc)
 	}

@@ -22,5 +22,9 @@ func (a *app) newProgress() (*progress.Line, error) {
 	default:
 		return nil, usageError{fmt.Errorf("--progress %q: not one of auto, lines, all, off", a.progress)}
 	}
-	return progress.New(raw(a.err), mode), nil
+	p := progress.New(raw(a.err), mode)
+	if a.lines != nil {
+		p.Hear(a.lines.event)
+	}
+	return p, nil
 }

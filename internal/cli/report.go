@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,19 +13,22 @@ import (
 	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	drawn "github.com/linerate/linerate/internal/report/page"
+	"github.com/linerate/linerate/internal/report/rows"
 	"github.com/linerate/linerate/internal/report/text"
 )
 
 type reportFlags struct {
-	html  string
-	raw   bool
-	rules tune.Rules
+	html string
+	raw  bool
+	// list the stored measurements instead of the tunes
+	measurements bool
+	rules        tune.Rules
 }
 
 func (a *app) reportCommand() *cobra.Command {
 	var f reportFlags
 	c := &cobra.Command{
-		Use:         "report [RUN]",
+		Use:         "report [RUN...]",
 		Annotations: exits(exitPartial, exitNotPermitted),
 		Short:       "Show a stored tune again, judge it again from its raw segments, draw its page",
 		Long: `linerate stores every tune with all its measurements, also an interrupted one. Without RUN,
@@ -39,34 +40,55 @@ code that judged it live. --confidence and --min-effect show the decisions by ot
 --html draws one page that needs no network; --raw prints the segments as comma-separated
 values.
 
-The newest 200 runs stay in the state directory (--state).`,
+A stored measurement, or a file of measure --json, is shown as measure showed it. Several are shown
+beside the first of them, each with the interval of what differs: name the one before a change first.
+--measurements lists those that are stored.
+
+The newest 200 runs stay in the state directory (--state), and as many measurements.`,
 		Example: "  linerate report\n  linerate report last --html result.html\n" +
 			"  linerate report 20261122-13 --confidence 0.99\n" +
-			"  linerate report last --raw > segments.csv",
+			"  linerate report last --raw > segments.csv\n" +
+			"  linerate report before.json after.json\n  linerate report --format csv",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd, a.json, args); err != nil {
 				return err
 			}
-			if len(args) == 0 {
+			switch {
+			case f.measurements:
+				return a.listMeasurements()
+			case len(args) == 0:
 				return a.listRuns()
+			case len(args) > 1:
+				return a.compareMeasurements(args)
 			}
 			return a.report(args[0], f)
 		},
 	}
 	c.Flags().StringVar(&f.html, "html", "", "also write one self-contained page to this file")
 	c.Flags().BoolVar(&f.raw, "raw", false, "print only the segments, as comma-separated values")
+	c.Flags().BoolVar(&f.measurements, "measurements", false, "list the stored measurements instead of the tunes")
 	c.Flags().Float64Var(&f.rules.Confidence, "confidence", 0,
 		"judge with this two-sided confidence, such as 0.99 (default: the run's own)")
 	c.Flags().Float64Var(&f.rules.MinUsefulEffect, "min-effect", 0,
 		"judge with this minimum useful effect, such as 0.05 for 5 % (default: the run's own)")
-	return c
+	return a.forScripts(c, true)
 }
+
+// single reports whether a flag was given that only a tune has a use for.
+func (f reportFlags) single() bool { return f.raw || f.html != "" || f.rules != tune.Rules{} }
 
 // check refuses flags that contradict each other before any file is opened.
 func (f reportFlags) check(cmd *cobra.Command, jsonToo bool, args []string) error {
 	flags := cmd.Flags()
+	single := f.raw || f.html != "" || flags.Changed("confidence") || flags.Changed("min-effect")
 	switch {
-	case len(args) == 0 && (f.raw || f.html != "" || flags.Changed("confidence") || flags.Changed("min-effect")):
+	case f.measurements && (len(args) > 0 || single):
+		return usagef("--measurements lists what is stored: leave out RUN and the other flags")
+	case flags.Changed("format") && (len(args) > 0 || f.measurements):
+		return usagef("--format: only the list of runs is a table; leave out RUN and --measurements")
+	case len(args) > 1 && single:
+		return usagef("report: one RUN at a time with --raw, --html, --confidence and --min-effect")
+	case len(args) == 0 && single:
 		return usageError{flagError{errors.New("report: which run?"),
 			"linerate report last, or a name that `linerate report` lists"}}
 	case f.raw && (jsonToo || f.html != ""):
@@ -116,7 +138,8 @@ func (a *app) listRuns() error {
 		entries = append(entries, report.NewRunEntry(id, d))
 	}
 	list := report.NewRuns(a.envelope(""), dir, entries)
-	if err := a.print(list, func(s text.Style) error { return text.Runs(a.out, list, s) }); err != nil {
+	if err := a.printTable(list, func() rows.Table { return rows.Runs(list) },
+		func(s text.Style) error { return text.Runs(a.out, list, s) }); err != nil {
 		return err
 	}
 	if bad {
@@ -128,6 +151,11 @@ func (a *app) listRuns() error {
 // report shows one run.
 func (a *app) report(name string, f reportFlags) error {
 	run, source, err := a.readRun(name)
+	if name != "-" && (errors.Is(err, report.ErrNotARun) || errors.Is(err, runs.ErrNoRun)) && !f.single() {
+		if d, _, other := a.readMeasurement(name); other == nil {
+			return a.print(d, func(s text.Style) error { return text.Measure(a.out, d, s) })
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -167,7 +195,7 @@ func (a *app) readRun(name string) (run *report.TuneDocument, source string, err
 		if doc, err = io.ReadAll(io.LimitReader(a.in, runs.MaxBytes+1)); err == nil && len(doc) > runs.MaxBytes {
 			err = runs.ErrTooLarge
 		}
-	case strings.ContainsRune(name, os.PathSeparator) || strings.HasSuffix(name, ".json"):
+	case isFile(name):
 		source = name
 		doc, err = store.ReadFile(name)
 	default:

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -20,6 +21,8 @@ type targetFlags struct {
 	timeout time.Duration
 	trial   time.Duration     // not a flag: how long the far guard lets a trial last; 0: its default
 	run     string            // not a flag: name of the run that changes belong to, for the far journal
+	family  string            // not a flag: "4" or "6"; empty: any
+	from    netip.Addr        // not a flag: the near address; the zero value: the route chooses
 	tuning  *knob.Disturbance // not a flag: up to which class what ssh starts there may change that host; nil: nothing
 }
 
@@ -50,7 +53,7 @@ func (a *app) connectUntil(ctx context.Context, curtail <-chan struct{}, target 
 		command = append(slices.Clone(wire.DefaultSSHCommand), flag)
 	}
 	return peer.Connect(ctx, target, peer.ConnectOptions{
-		Curtail: curtail, SSHCommand: command,
+		Curtail: curtail, SSHCommand: command, Family: t.family, From: t.from,
 		Key: key, Timeout: t.timeout, Version: version, TrialFor: t.trial, Run: t.run,
 		Notify: func(message string) { p.Step("%s", message) },
 	})

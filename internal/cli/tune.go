@@ -132,7 +132,7 @@ and packets (small datagrams that arrive). The terms are:
 	c.Flags().BoolVar(&f.profile, "profile", false,
 		"sample the processors of both hosts in each segment, and show where a change saves their time")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a new one)")
-	return c
+	return a.forScripts(a.streaming(c), false)
 }
 
 // leastBudget is the time of the first diagnosis, which names what to try: a second of echoes, one

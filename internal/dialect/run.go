@@ -168,7 +168,14 @@ func connOptions(spec traffic.Spec, index int) engine.ConnOptions {
 	if spec.SourcePort > 0 {
 		o.LocalPort = spec.SourcePort + index
 	}
+	o.From = near(spec)
 	return o
+}
+
+// near returns the source address that a Spec names; the zero value: none.
+func near(spec traffic.Spec) netip.Addr {
+	a, _ := netip.ParseAddr(spec.SourceAddress) // Normalize refuses what is none
+	return a
 }
 
 // dial opens a data connection over TCP.
@@ -205,6 +212,7 @@ func (c *conductor) socket(ctx context.Context, index, port int) (*datagram.Sock
 	}
 	o := datagram.SocketOptions{
 		WindowBytes: c.spec.WindowBytes, TOS: c.spec.TOS, DontFragment: c.spec.DontFragment, BusyPoll: c.spec.BusyPoll,
+		From: near(c.spec),
 	}
 	if c.spec.SourcePort > 0 {
 		o.LocalPort = c.spec.SourcePort + index

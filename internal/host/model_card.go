@@ -1,5 +1,7 @@
 package host
 
+import "github.com/linerate/linerate/internal/host/optic"
+
 // Layers describes what an interface is made of. Names are those of other interfaces of the same
 // snapshot; interfaces in other network namespaces are not included. Above and Below are the direct
 // neighbours; Carriers are the cards below all layers.
@@ -45,6 +47,8 @@ type Card struct {
 	PermanentMAC string     `json:"permanent_mac,omitempty"`
 	Port         string     `json:"port,omitempty"` // twisted-pair, fibre, direct-attach, …
 	Modes        *LinkModes `json:"link_modes,omitempty"`
+	// of inspect with the name of the interface; absent: not asked for, or none that answers
+	Optic *optic.Module `json:"optic,omitempty"`
 	// nil: the card or the kernel does not report bus errors
 	AER *AER `json:"aer,omitempty"`
 }

@@ -45,6 +45,11 @@ func (noKey) Hint() string {
 // ConnectOptions say how to reach a far host and what to send it. Zero values have defaults.
 type ConnectOptions struct {
 	Key string // as users type it; not needed for ssh
+	// IPv4 or IPv6 only: "4" or "6"; empty: what the resolver prefers
+	Family string
+	// From is the address of this host for the control channel; the zero value: the route chooses.
+	// Tests have their own in traffic.Spec.
+	From netip.Addr
 	// for connection and greeting; default 10 s. ssh gets at least 2 min, because it may ask for a
 	// passphrase
 	Timeout    time.Duration
@@ -146,7 +151,18 @@ func (c *Client) reach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.conn, err = wire.Dial(ctx, c.target.Addr, key); err != nil {
+	addr := c.target.Addr
+	if c.options.Family != "" {
+		name, port, err := net.SplitHostPort(addr)
+		if err == nil {
+			name, err = InFamily(ctx, c.options.Family, name)
+		}
+		if err != nil {
+			return err
+		}
+		addr = net.JoinHostPort(name, port)
+	}
+	if c.conn, err = wire.DialFrom(ctx, c.options.From, addr, key); err != nil {
 		return err
 	}
 	c.dataAddr = c.conn.RemoteAddr().String()
@@ -154,9 +170,27 @@ func (c *Client) reach(ctx context.Context) error {
 	return nil
 }
 
+// InFamily returns an address of one family ("4" or "6") of a host name; an address of that family
+// is its own. The error is a *wire.Error of kind wire.ErrUnreachable.
+func InFamily(ctx context.Context, family, name string) (string, error) {
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip"+family, name)
+	if err != nil || len(found) == 0 {
+		return "", &wire.Error{Op: "find an IPv" + family + " address of", Peer: name, Kind: wire.ErrUnreachable, Err: err,
+			Advice: "leave --ipv4 and --ipv6 out to take any address of it"}
+	}
+	return found[0].Unmap().String(), nil
+}
+
 // reachSSH starts the far end over ssh.
 func (c *Client) reachSSH(ctx context.Context) error {
-	conn, dataAddr, err := wire.SSH(ctx, c.target.SSH.String(), c.options.SSHCommand)
+	var options []string
+	if c.options.Family != "" {
+		options = append(options, "-"+c.options.Family)
+	}
+	if c.options.From.IsValid() {
+		options = append(options, "-b", c.options.From.String())
+	}
+	conn, dataAddr, err := wire.SSH(ctx, c.target.SSH.String(), c.options.SSHCommand, options...)
 	if err != nil {
 		return err
 	}
@@ -166,7 +200,7 @@ func (c *Client) reachSSH(ctx context.Context) error {
 		// All measurements use one address. The resolver returns addresses that this host has a
 		// route to first (RFC 6724).
 		var addrs []netip.Addr
-		if addrs, err = net.DefaultResolver.LookupNetIP(ctx, "ip", name); err == nil && len(addrs) > 0 {
+		if addrs, err = net.DefaultResolver.LookupNetIP(ctx, "ip"+c.options.Family, name); err == nil && len(addrs) > 0 {
 			c.peerIP = addrs[0].Unmap().String()
 			c.dataAddr = net.JoinHostPort(c.peerIP, port)
 			return nil

@@ -105,6 +105,7 @@ type MeasureDocument struct {
 	Envelope
 	Target   string           `json:"target"`
 	Tests    []traffic.Result `json:"tests"`
+	Gate     *MeasureGate     `json:"gate,omitempty"` // of --fail-below and --baseline
 	Warnings []string         `json:"warnings,omitempty"`
 }
 

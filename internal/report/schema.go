@@ -15,6 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/casefile"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/tune"
+	"github.com/linerate/linerate/internal/host/optic"
+	"github.com/linerate/linerate/internal/traffic"
 )
 
 // Schema is the part of JSON Schema (draft 2020-12) that the documents need.
@@ -88,6 +90,9 @@ var documents = []Described{
 	{SchemaProfile, ProfileDocument{}},
 	{SchemaProfileCompare, ProfileCompareDocument{}},
 	{SchemaError, ErrorDocument{}},
+	{SchemaLine, Line{}},
+	{SchemaMeasureCompare, MeasureCompareDocument{}},
+	{SchemaMeasurements, MeasurementsDocument{}},
 }
 
 // enums are the string types with a closed set of values.
@@ -114,6 +119,11 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[PersistState](): {string(PersistPlanned), string(PersistDone), string(PersistByHand),
 		string(PersistRefused), string(PersistHeld),
 		string(PersistLost), string(PersistWaiting), string(PersistCovered)},
+	reflect.TypeFor[LineKind](): {string(LineInterval), string(LineEvent), string(LineReading), string(LineResult)},
+	reflect.TypeFor[traffic.Comparative](): {string(traffic.Better), string(traffic.Worse), string(traffic.NoDifference),
+		string(traffic.NotJudged)},
+	reflect.TypeFor[optic.State](): {string(optic.Fine), string(optic.LowWarning), string(optic.HighWarning),
+		string(optic.LowAlarm), string(optic.HighAlarm)},
 	reflect.TypeFor[journal.State](): {string(journal.Trial), string(journal.Committed), string(journal.Persisted),
 		string(journal.Undone), "dry-run"},
 }

@@ -30,6 +30,7 @@ type Asked struct {
 	Once    bool
 	Count   int
 	Counted bool // Count was given
+	Endless bool // readings until the context ends, which Collect passes on and does not keep
 }
 
 // Check refuses flags that are out of bounds or contradict each other.
@@ -79,7 +80,7 @@ func Collect(ctx context.Context, a Asked, source Source, each func(Reading) err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Over less than a second, shares of processors mean little.
-	if whole >= time.Second {
+	if whole >= time.Second && !a.Endless {
 		go func() { judged <- judge(ctx, min(whole, judgeFor)) }()
 	} else {
 		judged <- Verdict{Err: errors.New("it takes a second or more to judge a host")}
@@ -94,9 +95,11 @@ func Collect(ctx context.Context, a Asked, source Source, each func(Reading) err
 			return false
 		}
 		c.Hidden = all - len(r.Interfaces)
-		c.Readings = append(c.Readings, r)
+		if !a.Endless {
+			c.Readings = append(c.Readings, r)
+		}
 		failed = each(r)
-		return failed == nil && len(c.Readings) < count
+		return failed == nil && (a.Endless || len(c.Readings) < count)
 	})
 	c.Journal = source.changes()
 	if err = errors.Join(err, failed, ctx.Err()); err != nil {

@@ -153,6 +153,8 @@ func checkSocket(s Spec) string {
 		return fmt.Sprintf("a segment size of %d bytes is not within %d to %d", s.MSSBytes, minMSSBytes, maxMSSBytes)
 	case s.TOS < 0 || s.TOS > 255:
 		return fmt.Sprintf("a type of service of %d is not within 0 to 255", s.TOS)
+	case s.SourceAddress != "" && !s.from().IsValid():
+		return fmt.Sprintf("source address %q is not an IP address", s.SourceAddress)
 	case s.SourcePort != 0 && (s.SourcePort < lowestSourcePort || s.SourcePort+s.channels() > 1<<16):
 		return fmt.Sprintf("source ports from %d on are not within %d to 65535", s.SourcePort, lowestSourcePort)
 	}

@@ -32,12 +32,14 @@ func (connectTest) near(_ context.Context, n *nearEnd) (cast, error) {
 			n.spec.Streams)
 	}
 	n.addresses.remote = ip.String()
+	options := n.spec.connOptions(true, true)
+	options.From = n.spec.from()
 	workers := make([]*engine.Worker, 0, n.spec.Streams)
 	for _, port := range n.accepted.AcceptPorts {
 		w, err := engine.NewConnector(n.phase, engine.ConnectOptions{
 			To: netip.AddrPortFrom(ip, port), Prefix: n.accepted.AcceptToken,
 			RequestBytes: n.spec.RequestBytes, ResponseBytes: n.spec.ResponseBytes,
-			BusyPoll: n.spec.BusyPoll, Conn: n.spec.connOptions(true, true),
+			BusyPoll: n.spec.BusyPoll, Conn: options,
 		})
 		if err != nil {
 			closeWorkers(workers)

@@ -31,7 +31,7 @@ func (t mtuTest) near(ctx context.Context, n *nearEnd) (cast, error) {
 	if err != nil {
 		return cast{}, err
 	}
-	var o echo.SearchOptions
+	o := echo.SearchOptions{From: n.spec.from()}
 	if ip, err := netip.ParseAddr(n.PeerIP); err == nil {
 		o.IP = ip
 	}

@@ -206,7 +206,7 @@ func (n *nearEnd) withPings(ctx context.Context, side cast) (cast, error) {
 // ping makes a pinger. It finds out which end answers: the far kernel over ICMP if the network lets
 // it, else the far linerate over UDP.
 func (n *nearEnd) ping(ctx context.Context, bytes int, gap time.Duration) (*engine.Worker, *echo.Pinger, error) {
-	o := echo.PingOptions{Bytes: bytes, Gap: gap}
+	o := echo.PingOptions{Bytes: bytes, Gap: gap, From: n.spec.from()}
 	if ip, err := netip.ParseAddr(n.PeerIP); err == nil {
 		o.IP = ip
 	}

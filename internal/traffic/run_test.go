@@ -180,7 +180,7 @@ func TestPing(t *testing.T) {
 			if c.method == "udp echo" {
 				// A name has no address for ICMP, so only the way over UDP is left.
 				w.link.Echo = fmt.Sprintf("127.0.0.1:%d", server.Port())
-			} else if fd, _, err := sys.OpenEcho(netip.MustParseAddr(c.peer)); err != nil {
+			} else if fd, _, err := sys.OpenEcho(netip.Addr{}, netip.MustParseAddr(c.peer)); err != nil {
 				testenv.Missing(t, testenv.Network, "no ICMP: ", err)
 			} else {
 				_ = sys.Close(fd)

@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"net"
+	"net/netip"
 
 	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/wire"
@@ -38,10 +39,16 @@ func (s Spec) connOptions(noDelay, sends bool) engine.ConnOptions {
 	return o
 }
 
+// from returns the near address of the test; the zero value: the route chooses.
+func (s Spec) from() netip.Addr {
+	a, _ := netip.ParseAddr(s.SourceAddress) // check refuses what is none
+	return a
+}
+
 // dataOptions returns the options that the data connection with an index needs before it connects;
 // TCP_NODELAY is not one of them.
 func (s Spec) dataOptions(index int) wire.DataOptions {
-	o := wire.DataOptions{Control: engine.DialControl(s.connOptions(false, false))}
+	o := wire.DataOptions{From: s.from(), Control: engine.DialControl(s.connOptions(false, false))}
 	if s.SourcePort != 0 {
 		o.LocalPort = s.SourcePort + index
 	}

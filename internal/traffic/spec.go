@@ -66,6 +66,9 @@ type Spec struct {
 	// SourcePort is the near port of the first data connection, plus its index for later ones; 0:
 	// any.
 	SourcePort int `json:"source_port,omitempty"`
+	// SourceAddress is the near IP address of every connection and datagram; empty: the route
+	// chooses. The far end sees it in what arrives.
+	SourceAddress string `json:"-"`
 
 	// ForgetPeer makes both kernels forget what they remember about TCP connections with the other
 	// host, before the first connection: then the test before this one neither helps it nor holds

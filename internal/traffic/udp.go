@@ -102,6 +102,9 @@ func (udpTest) sockets(s Spec, near bool) []datagram.SocketOptions {
 	for i := range all {
 		all[i] = datagram.SocketOptions{WindowBytes: s.WindowBytes, TOS: s.TOS, DontFragment: s.DontFragment,
 			BusyPoll: s.BusyPoll}
+		if near {
+			all[i].From = s.from()
+		}
 		if near && s.SourcePort != 0 {
 			all[i].LocalPort = s.SourcePort + i
 		}

@@ -74,7 +74,8 @@ func parsePreface(b []byte) (token Token, index int, ok bool) {
 // DataOptions are options for the socket of a data connection. The zero value leaves everything to
 // the system.
 type DataOptions struct {
-	LocalPort int // port of this end; 0: any
+	LocalPort int        // port of this end; 0: any
+	From      netip.Addr // address of this end; the zero value: the route chooses
 	// called before the socket connects, as in net.Dialer; nil: not
 	Control func(network, address string, c syscall.RawConn) error
 }
@@ -101,8 +102,10 @@ func DialData(ctx context.Context, addr string, token Token, index int, o DataOp
 	const op = "open data connection to"
 	// A keep-alive probe inside a measurement would be an unaccounted packet.
 	d := net.Dialer{KeepAlive: -1, Control: o.Control}
+	if o.LocalPort != 0 || o.From.IsValid() {
+		d.LocalAddr = &net.TCPAddr{IP: o.From.AsSlice(), Zone: o.From.Zone(), Port: o.LocalPort}
+	}
 	if o.LocalPort != 0 {
-		d.LocalAddr = &net.TCPAddr{Port: o.LocalPort}
 		d.Control = o.reuse
 	}
 	conn, err := dialTCP(ctx, op, addr, d)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"syscall"
@@ -29,6 +30,11 @@ const wrongKeyAdvice = "use the key that `linerate serve` on the other host prin
 // brackets). It takes at most 10 s. Errors are *Error of kind ErrUnreachable, ErrWrongKey,
 // ErrNotLinerate or ErrPeerGone, with advice, or wrap the error of ctx.
 func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
+	return DialFrom(ctx, netip.Addr{}, addr, key)
+}
+
+// DialFrom is [Dial] from one address of this host; the zero value leaves the choice to the route.
+func DialFrom(ctx context.Context, from netip.Addr, addr string, key Key) (*Conn, error) {
 	const op = "connect to"
 	config, err := key.tlsConfig(clientRole, serverRole)
 	if err != nil {
@@ -36,7 +42,11 @@ func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	tcp, err := dialTCP(bounded, op, addr, net.Dialer{Control: smallSegments})
+	d := net.Dialer{Control: smallSegments}
+	if from.IsValid() {
+		d.LocalAddr = &net.TCPAddr{IP: from.AsSlice(), Zone: from.Zone()}
+	}
+	tcp, err := dialTCP(bounded, op, addr, d)
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 			return nil, fmt.Errorf("%s %s: %w", op, addr, ctx.Err())
@@ -94,12 +104,15 @@ func dialTCP(ctx context.Context, op, addr string, d net.Dialer) (*net.TCPConn, 
 	_, port, _ := net.SplitHostPort(addr)
 	var dns *net.DNSError
 	switch {
-	case d.LocalAddr != nil && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)):
+	case localPort(d.LocalAddr) != 0 && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)):
 		// The second error is that of a port whose earlier connection to the same peer is in
 		// TIME_WAIT.
 		e.Kind = ErrPortTaken
 		e.Advice = fmt.Sprintf("choose another port than %d, or wait a minute for the connection that has it",
 			localPort(d.LocalAddr))
+	case d.LocalAddr != nil:
+		e.Advice = fmt.Sprintf("is there a route from %s to it, and does every firewall between let TCP port %s pass?",
+			d.LocalAddr.(*net.TCPAddr).IP, port)
 	case errors.As(err, &dns):
 		e.Advice = "is the name spelled right, and does this host's resolver know it?"
 	case isTimeout(err):

@@ -146,8 +146,9 @@ var DefaultSSHCommand = []string{"linerate", "serve", "--stdio"}
 // and agent. It returns the control channel over ssh's standard input and output, and the address
 // for data connections: the real host name that `ssh -G` prints, with the port from the far end's
 // greeting. ctx limits only the start; ssh ends with the Conn. ssh itself asks for passwords at the
-// terminal. Errors are *Error with ssh's standard error.
-func SSH(ctx context.Context, target string, command []string) (*Conn, string, error) {
+// terminal. Options go to ssh before the target, as in -4. Errors are *Error with ssh's standard
+// error.
+func SSH(ctx context.Context, target string, command []string, options ...string) (*Conn, string, error) {
 	t, err := ParseSSHTarget(target)
 	if err != nil {
 		return nil, "", err
@@ -161,7 +162,7 @@ func SSH(ctx context.Context, target string, command []string) (*Conn, string, e
 			Advice: "install the OpenSSH client on this host"}
 	}
 	config := t.config(ctx)
-	options := []string{"-T"}
+	options = append([]string{"-T"}, options...)
 	if c := config["connecttimeout"]; c == "none" || c == "0" {
 		// Otherwise a silent host delays the start by the two minutes of the kernel's SYN retries.
 		// The user's own setting takes precedence.

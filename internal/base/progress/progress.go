@@ -36,6 +36,7 @@ type Line struct {
 	w      io.Writer
 	mode   Mode
 	status bool // the terminal shows a status line
+	hear   func(text string)
 }
 
 // New returns a Line that writes to w.
@@ -44,12 +45,23 @@ func New(w io.Writer, mode Mode) *Line { return &Line{w: w, mode: mode} }
 // Mode returns the form of the output.
 func (p *Line) Mode() Mode { return p.mode }
 
+// Hear passes each later step and status on, in every mode. hear must not call the Line; nil ends
+// it.
+func (p *Line) Hear(hear func(text string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hear = hear
+}
+
 // Step prints a line that remains on the screen.
 //
 // It first removes the status line and does not restore it: the next status follows soon.
 func (p *Line) Step(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.hear != nil {
+		p.hear(fmt.Sprintf(format, args...))
+	}
 	if p.mode == Off {
 		return
 	}
@@ -62,6 +74,9 @@ func (p *Line) Step(format string, args ...any) {
 func (p *Line) Status(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.hear != nil {
+		p.hear(fmt.Sprintf(format, args...))
+	}
 	text := visible.Line(fmt.Sprintf(format, args...))
 	if p.mode == All {
 		fmt.Fprintf(p.w, "%s%s\n", StatusMark, text)

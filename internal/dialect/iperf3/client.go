@@ -166,6 +166,9 @@ func paramsOf(s traffic.Spec) (params, error) {
 // run runs the test from the first connection to the result.
 func (c *client) run(ctx context.Context, to string) (*traffic.Result, error) {
 	d := net.Dialer{Timeout: connectWithin}
+	if from := c.near(); from.IsValid() {
+		d.LocalAddr = &net.TCPAddr{IP: from.AsSlice(), Zone: from.Zone()}
+	}
 	conn, err := d.DialContext(ctx, "tcp", to)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", traffic.ErrPeerGone, err)
@@ -315,8 +318,15 @@ func (c *client) openStreams(ctx context.Context) error {
 	return nil
 }
 
+// near returns the source address of the test; the zero value: the route chooses.
+func (c *client) near() netip.Addr {
+	a, _ := netip.ParseAddr(c.spec.SourceAddress) // Normalize refuses what is none
+	return a
+}
+
 func (c *client) openTCP(ctx context.Context, to netip.AddrPort, i int, sends bool) error {
-	o := engine.ConnOptions{MSSBytes: c.spec.MSSBytes, WindowBytes: c.spec.WindowBytes, TOS: c.spec.TOS}
+	o := engine.ConnOptions{MSSBytes: c.spec.MSSBytes, WindowBytes: c.spec.WindowBytes, TOS: c.spec.TOS,
+		From: c.near()}
 	if c.spec.SourcePort != 0 {
 		o.LocalPort = c.spec.SourcePort + i
 	}
@@ -335,7 +345,7 @@ func (c *client) openTCP(ctx context.Context, to netip.AddrPort, i int, sends bo
 
 func (c *client) openUDP(ctx context.Context, to netip.AddrPort, i int, sends bool) error {
 	o := datagram.SocketOptions{WindowBytes: c.spec.WindowBytes, TOS: c.spec.TOS, DontFragment: c.spec.DontFragment,
-		BusyPoll: c.spec.BusyPoll}
+		BusyPoll: c.spec.BusyPoll, From: c.near()}
 	if c.spec.SourcePort != 0 {
 		o.LocalPort = c.spec.SourcePort + i
 	}

@@ -45,7 +45,7 @@ func adoptTCP(conn *net.TCPConn, o engine.ConnOptions) (*endpoint, error) {
 
 // openUDP opens a socket that is connected to one address and sends with the given type of service.
 func openUDP(to netip.AddrPort, tos int) (*endpoint, error) {
-	fd, err := sys.OpenUDP(to)
+	fd, err := sys.OpenUDP(netip.Addr{}, to)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func adopt(conn *net.UDPConn) (*socket, error) {
 
 // dial opens a socket that is connected to one address and sends with the given type of service.
 func dial(to netip.AddrPort, tos int) (*socket, error) {
-	fd, err := sys.OpenUDP(to)
+	fd, err := sys.OpenUDP(netip.Addr{}, to)
 	if err != nil {
 		return nil, err
 	}

@@ -231,7 +231,7 @@ func TestErrorsOfTheNetworkAreQueued(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The descriptor remains open for the cleanup, but refers to another socket.
-			other, err := OpenUDP(netip.MustParseAddrPort("127.0.0.1:9"))
+			other, err := OpenUDP(netip.Addr{}, netip.MustParseAddrPort("127.0.0.1:9"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,7 +13,7 @@ import (
 // with that address only. It tries the ping socket that unprivileged users get inside
 // net.ipv4.ping_group_range, then a raw socket, which needs CAP_NET_RAW. If neither is allowed, the
 // error is fs.ErrPermission. Use [Read], [Write] and [Poll]; end with [Close].
-func OpenEcho(to netip.Addr) (fd int, kind EchoKind, err error) {
+func OpenEcho(from, to netip.Addr) (fd int, kind EchoKind, err error) {
 	family, proto := unix.AF_INET, unix.IPPROTO_ICMP
 	if !to.Unmap().Is4() {
 		family, proto = unix.AF_INET6, unix.IPPROTO_ICMPV6
@@ -32,6 +32,12 @@ func OpenEcho(to netip.Addr) (fd int, kind EchoKind, err error) {
 	// With port 0 a ping socket chooses its identifier; for a raw socket the port has no meaning.
 	// The socket is connected, so that the kernel drops messages of other senders, and reports
 	// "host unreachable" as an error of the next call.
+	if from.IsValid() {
+		if err := unix.Bind(fd, sockaddrIn(family, netip.AddrPortFrom(from, 0))); err != nil {
+			_ = unix.Close(fd) // nothing was sent on it
+			return -1, "", fmt.Errorf("bind icmp socket to %s: %w", from, err)
+		}
+	}
 	if err := unix.Connect(fd, sockaddr(netip.AddrPortFrom(to, 0))); err != nil {
 		_ = unix.Close(fd) // nothing was sent on it
 		return -1, "", fmt.Errorf("connect icmp socket to %s: %w", to, err)
@@ -41,13 +47,19 @@ func OpenEcho(to netip.Addr) (fd int, kind EchoKind, err error) {
 
 // OpenUDP opens a blocking UDP socket connected to one address. Use [Read], [Write] and [Poll]; end
 // with [Close].
-func OpenUDP(to netip.AddrPort) (fd int, err error) {
+func OpenUDP(from netip.Addr, to netip.AddrPort) (fd int, err error) {
 	family := unix.AF_INET
 	if !to.Addr().Unmap().Is4() {
 		family = unix.AF_INET6
 	}
 	if fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return -1, fmt.Errorf("open udp socket: %w", err)
+	}
+	if from.IsValid() {
+		if err := unix.Bind(fd, sockaddrIn(family, netip.AddrPortFrom(from, 0))); err != nil {
+			_ = unix.Close(fd) // nothing was sent on it
+			return -1, fmt.Errorf("bind udp socket to %s: %w", from, err)
+		}
 	}
 	if err := unix.Connect(fd, sockaddr(to)); err != nil {
 		_ = unix.Close(fd) // nothing was sent on it
@@ -57,7 +69,7 @@ func OpenUDP(to netip.AddrPort) (fd int, err error) {
 }
 
 func probeEcho() error {
-	fd, _, err := OpenEcho(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	fd, _, err := OpenEcho(netip.Addr{}, netip.AddrFrom4([4]byte{127, 0, 0, 1}))
 	if err != nil {
 		return err
 	}

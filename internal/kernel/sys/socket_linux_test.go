@@ -203,7 +203,7 @@ func TestSocketOptions(t *testing.T) {
 }
 
 func TestNotATCPSocket(t *testing.T) {
-	fd, err := sys.OpenUDP(netip.MustParseAddrPort("127.0.0.1:9"))
+	fd, err := sys.OpenUDP(netip.Addr{}, netip.MustParseAddrPort("127.0.0.1:9"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestDatagrams(t *testing.T) {
 		}
 		defer pc.Close()
 		to := pc.LocalAddr().(*net.UDPAddr).AddrPort()
-		fd, err := sys.OpenUDP(to)
+		fd, err := sys.OpenUDP(netip.Addr{}, to)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestDatagrams(t *testing.T) {
 }
 
 func TestEchoSocket(t *testing.T) {
-	fd, kind, err := sys.OpenEcho(netip.MustParseAddr("127.0.0.1"))
+	fd, kind, err := sys.OpenEcho(netip.Addr{}, netip.MustParseAddr("127.0.0.1"))
 	if errors.Is(err, fs.ErrPermission) {
 		testenv.Missing(t, testenv.Network, "neither ping socket nor raw socket: ", err)
 	}

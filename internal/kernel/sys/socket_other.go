@@ -17,10 +17,10 @@ var errRawSocket = &UnsupportedError{Feature: "bare socket descriptors"}
 func TakeOver(*net.TCPConn) (int, error) { return -1, errRawSocket }
 
 // OpenEcho is not supported.
-func OpenEcho(netip.Addr) (int, EchoKind, error) { return -1, "", errRawSocket }
+func OpenEcho(_, _ netip.Addr) (int, EchoKind, error) { return -1, "", errRawSocket }
 
 // OpenUDP is not supported: datagrams remain with package net.
-func OpenUDP(netip.AddrPort) (int, error) { return -1, errRawSocket }
+func OpenUDP(netip.Addr, netip.AddrPort) (int, error) { return -1, errRawSocket }
 
 // Read is not supported.
 func Read(int, []byte) (int, error) { return 0, errRawSocket }

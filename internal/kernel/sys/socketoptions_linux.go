@@ -3,6 +3,7 @@ package sys
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,18 +43,24 @@ func SetReuseAddress(fd int) error {
 	return nil
 }
 
-// BindPort binds an unconnected socket to a port, on every address of the host.
-func BindPort(fd, port int) error {
+// BindLocal binds an unconnected socket to an address and a port. The zero address is every address
+// of the host; port 0 leaves the choice to the kernel.
+func BindLocal(fd int, from netip.Addr, port int) error {
 	family, err := sockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN, "so_domain")
 	if err != nil {
 		return err
 	}
-	var sa unix.Sockaddr = &unix.SockaddrInet4{Port: port}
-	if family == unix.AF_INET6 {
-		sa = &unix.SockaddrInet6{Port: port}
+	if !from.IsValid() {
+		from = netip.IPv4Unspecified() // sockaddrIn makes it the one of the family
 	}
-	if err := unix.Bind(fd, sa); err != nil {
-		return fmt.Errorf("bind port %d: %w", port, err)
+	at := netip.AddrPortFrom(from, uint16(port))
+	if port == 0 {
+		// The port is then chosen by connect, which knows the other end: a source port may serve
+		// connections to several hosts (IP_BIND_ADDRESS_NO_PORT, Linux 4.2). Best effort.
+		_ = unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
+	}
+	if err := unix.Bind(fd, sockaddrIn(family, at)); err != nil {
+		return fmt.Errorf("bind %s: %w", at, err)
 	}
 	return nil
 }

@@ -2,7 +2,10 @@
 
 package sys
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // ReadNow is not supported.
 func ReadNow(int, []byte) (int, error) { return 0, errRawSocket }
@@ -43,8 +46,8 @@ func SetMaxPacingRate(int, float64) error { return errRawSocket }
 // SetReuseAddress is not supported.
 func SetReuseAddress(int) error { return errRawSocket }
 
-// BindPort is not supported.
-func BindPort(int, int) error { return errRawSocket }
+// BindLocal is not supported.
+func BindLocal(int, netip.Addr, int) error { return errRawSocket }
 
 // SetUnsentLowWater is not supported.
 func SetUnsentLowWater(int, int) error { return errRawSocket }

@@ -70,6 +70,7 @@ func Documents(t testing.TB) []Document {
 		})},
 		{"agent", report.NewAgent(Envelope(), "/run/linerate/agent.sock", "linerate", "/var/lib/linerate")},
 		{"inspect", inspect},
+		{"inspect-interfaces", interfaces()},
 		{"measure", measure},
 		{"diagnose", diagnosis()},
 		{"diagnose-verbose", diagnosis()},
@@ -98,6 +99,7 @@ func Documents(t testing.TB) []Document {
 	all = append(all, profileDocuments()...)
 	all = append(all, resolverDocuments()...)
 	all = append(all, firewalls()...)
+	all = append(all, measurements(t)...)
 	all = append(all, Document{"check-advice", judgedAdvice()},
 		Document{"check-advice-empty", report.NewCheckAdvice(Envelope(), "empty.conf", 1, advice.Windows, nil, nil)})
 	for name, run := range map[string]report.TuneRun{"tune": Run(), "tune-nothing": nothingRun(),

@@ -20,6 +20,7 @@ func Measure(w io.Writer, d *report.MeasureDocument, s Style) error {
 	for _, r := range d.Tests {
 		p.detail(r, len(d.Tests) == 1)
 	}
+	p.gate(d.Gate)
 	p.notes("WARNINGS", d.Warnings)
 	return p.err
 }

@@ -52,6 +52,9 @@ func TestMain(m *testing.M) {
 func show(w io.Writer, name string, doc any, s text.Style) error {
 	switch d := doc.(type) {
 	case *report.InspectDocument:
+		if name == "inspect-interfaces" {
+			return text.Interfaces(w, d, s)
+		}
 		return text.Inspect(w, d, s)
 	case *report.FirewallDocument:
 		return text.Firewall(w, d, s)
@@ -61,6 +64,10 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 		return text.Calc(w, d, s)
 	case *report.MeasureDocument:
 		return text.Measure(w, d, s)
+	case *report.MeasureCompareDocument:
+		return text.MeasureCompare(w, d, s)
+	case *report.MeasurementsDocument:
+		return text.Measurements(w, d, s)
 	case *report.DiskDocument:
 		return text.Disk(w, d, s)
 	case *report.NFSDocument:
@@ -126,7 +133,8 @@ var errNoText = errors.New("no text")
 
 // withoutText are the documents whose commands print another text: a line to paste, a file, an
 // error, a screen, a version.
-var withoutText = []string{"serve", "export", "boot-recovery", "error", "agent", "hub-check", "version"}
+var withoutText = []string{"serve", "export", "boot-recovery", "error", "agent", "hub-check", "version",
+	"line-interval", "line-event", "line-result"}
 
 // TestTexts checks that the text of every document equals its golden file, that colour changes only
 // the colour, and that a broken pipe is an error.
@@ -267,7 +275,8 @@ func TestTerminals(t *testing.T) {
 }
 
 // narrowGoldens are the documents with the widest tables; their narrow forms are golden files.
-var narrowGoldens = []string{"inspect", "history", "measure", "tune", "knobs-here"}
+var narrowGoldens = []string{"inspect", "history", "measure", "tune", "knobs-here", "measure-compare",
+	"inspect-interfaces"}
 
 // oneWord matches a line that must not break: one word, a setting, a file's line, a command.
 var oneWord = regexp.MustCompile(`^ *(\S+|'[^']*')$|^[-+@]|^from here: `)

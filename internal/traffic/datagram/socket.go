@@ -2,16 +2,18 @@ package datagram
 
 import (
 	"errors"
+	"net/netip"
 	"time"
 )
 
 // SocketOptions are options of one UDP socket. The zero value leaves everything to the host.
 type SocketOptions struct {
-	WindowBytes  int  // SO_SNDBUF and SO_RCVBUF, as requested (the kernel doubles it and caps it); 0: the host's
-	TOS          int  // IP TOS or IPv6 traffic class, 0 to 255
-	LocalPort    int  // of Dial; 0: any
-	DontFragment bool // datagrams that do not fit the path are an error instead of fragments
-	BusyPoll     bool // spin on the socket instead of sleeping in it
+	WindowBytes  int        // SO_SNDBUF and SO_RCVBUF, as requested (the kernel doubles it and caps it); 0: the host's
+	TOS          int        // IP TOS or IPv6 traffic class, 0 to 255
+	LocalPort    int        // of Dial; 0: any
+	From         netip.Addr // of Dial; the zero value: the route chooses
+	DontFragment bool       // datagrams that do not fit the path are an error instead of fragments
+	BusyPoll     bool       // spin on the socket instead of sleeping in it
 }
 
 // Errors of this package.

@@ -26,7 +26,9 @@ type Socket struct {
 // Dial opens a socket to one address.
 func Dial(to netip.AddrPort, o SocketOptions) (*Socket, error) {
 	var local netip.AddrPort
-	if o.LocalPort != 0 {
+	if o.From.IsValid() {
+		local = netip.AddrPortFrom(o.From, uint16(o.LocalPort))
+	} else if o.LocalPort != 0 {
 		local = netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(o.LocalPort))
 	}
 	fd, err := sys.OpenDatagram(local, to, sys.DatagramOptions{})

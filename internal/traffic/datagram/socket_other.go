@@ -27,8 +27,8 @@ type Socket struct {
 // Dial opens a socket to one address.
 func Dial(to netip.AddrPort, o SocketOptions) (*Socket, error) {
 	var local *net.UDPAddr
-	if o.LocalPort != 0 {
-		local = &net.UDPAddr{Port: o.LocalPort}
+	if o.LocalPort != 0 || o.From.IsValid() {
+		local = &net.UDPAddr{IP: o.From.AsSlice(), Zone: o.From.Zone(), Port: o.LocalPort}
 	}
 	conn, err := net.DialUDP("udp", local, net.UDPAddrFromAddrPort(to))
 	if err != nil {

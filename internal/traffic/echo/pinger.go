@@ -40,6 +40,7 @@ type PingOptions struct {
 	Token Token          // for it
 	Bytes int            // payload of a ping, HeaderBytes at least
 	Gap   time.Duration  // between pings
+	From  netip.Addr     // of this host; invalid: the route chooses
 }
 
 // Pinger is the body of a worker of role [engine.Pinger]. The worker owns it; other goroutines may
@@ -264,12 +265,13 @@ func NewPinger(ctx context.Context, p *engine.Phase, o PingOptions) (*engine.Wor
 		var token Token
 		// crypto/rand.Read never fails: it crashes the program instead (Go 1.24).
 		_, _ = rand.Read(token[:])
-		if w, s := try("icmp echo", token, func() (*echoSocket, error) { return openICMP(o.IP, o.Bytes) }); w != nil {
+		if w, s := try("icmp echo", token, func() (*echoSocket, error) { return openICMP(o.From, o.IP, o.Bytes) }); w != nil {
 			return w, s, nil
 		}
 	}
 	if o.UDP.IsValid() && o.UDP.Port() != 0 {
-		if w, s := try("udp echo", o.Token, func() (*echoSocket, error) { return openUDP(o.UDP, o.Bytes) }); w != nil {
+		open := func() (*echoSocket, error) { return openUDP(o.From, o.UDP, o.Bytes) }
+		if w, s := try("udp echo", o.Token, open); w != nil {
 			return w, s, nil
 		}
 	}

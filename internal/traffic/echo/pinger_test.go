@@ -1,6 +1,7 @@
 package echo
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 )
 
 func TestPingsAllocateNothing(t *testing.T) {
-	socket, err := openICMP(loopback, 56)
+	socket, err := openICMP(netip.Addr{}, loopback, 56)
 	if err != nil {
 		testenv.Missing(t, testenv.Network, "no ICMP: ", err)
 	}

@@ -41,7 +41,8 @@ type SearchOptions struct {
 	Token Token          // for it
 	// of the far host, for ICMP echo if the server is silent: the smaller of both directions,
 	// because its answers are as large. Invalid: none
-	IP netip.Addr
+	IP   netip.Addr
+	From netip.Addr // of this host; invalid: the route chooses
 }
 
 // PathMTU is what a search found. Sizes are of whole IP packets in bytes.
@@ -80,8 +81,8 @@ func SearchPathMTU(ctx context.Context, o SearchOptions) (PathMTU, error) {
 		both  bool // directions
 		open  func() (*echoSocket, error)
 	}{
-		{"udp echo", o.UDP.Addr(), o.Token, true, func() (*echoSocket, error) { return openUDP(o.UDP, maxPacket) }},
-		{"icmp echo", o.IP, own, false, func() (*echoSocket, error) { return openICMP(o.IP, maxPacket) }},
+		{"udp echo", o.UDP.Addr(), o.Token, true, func() (*echoSocket, error) { return openUDP(o.From, o.UDP, maxPacket) }},
+		{"icmp echo", o.IP, own, false, func() (*echoSocket, error) { return openICMP(o.From, o.IP, maxPacket) }},
 	} {
 		if !way.to.IsValid() {
 			continue

@@ -105,7 +105,7 @@ func TestPingsTellTheHopThatIsTooNarrow(t *testing.T) {
 	h := newHop(t, 1000, 1500)
 	var troubles []Trouble
 	h.near.do(t, func() {
-		socket, err := openICMP(netip.MustParseAddr("10.0.2.1"), 1200)
+		socket, err := openICMP(netip.Addr{}, netip.MustParseAddr("10.0.2.1"), 1200)
 		if err != nil {
 			t.Error(err)
 			return

@@ -31,8 +31,8 @@ const wakeEvery = 200 * time.Millisecond
 const headRoom = 60 + icmpHeaderBytes
 
 // openICMP opens the socket for ICMP echo with to, for pings of size bytes.
-func openICMP(to netip.Addr, size int) (*echoSocket, error) {
-	fd, kind, err := sys.OpenEcho(to)
+func openICMP(from, to netip.Addr, size int) (*echoSocket, error) {
+	fd, kind, err := sys.OpenEcho(from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,8 @@ func openICMP(to netip.Addr, size int) (*echoSocket, error) {
 }
 
 // openUDP opens the socket for UDP echo with to, for pings of size bytes.
-func openUDP(to netip.AddrPort, size int) (*echoSocket, error) {
-	fd, err := sys.OpenUDP(to)
+func openUDP(from netip.Addr, to netip.AddrPort, size int) (*echoSocket, error) {
+	fd, err := sys.OpenUDP(from, to)
 	if err != nil {
 		return nil, err
 	}

@@ -20,13 +20,17 @@ type echoSocket struct {
 }
 
 // openICMP returns an error: the package knows no ICMP sockets of this system.
-func openICMP(netip.Addr, int) (*echoSocket, error) {
+func openICMP(_, _ netip.Addr, _ int) (*echoSocket, error) {
 	return nil, fmt.Errorf("open icmp socket: %w", sys.ErrNotSupported)
 }
 
 // openUDP opens the socket for UDP echo with to, for pings of size bytes.
-func openUDP(to netip.AddrPort, size int) (*echoSocket, error) {
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+func openUDP(from netip.Addr, to netip.AddrPort, size int) (*echoSocket, error) {
+	var local *net.UDPAddr
+	if from.IsValid() {
+		local = net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
+	}
+	conn, err := net.DialUDP("udp", local, net.UDPAddrFromAddrPort(to))
 	if err != nil {
 		return nil, fmt.Errorf("open udp socket: %w", err)
 	}

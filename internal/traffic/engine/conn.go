@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // ConnOptions are socket options of one TCP connection. The zero value leaves everything to the
 // host. [Adopt] sets what an established connection accepts; MSSBytes and LocalPort, and a window
@@ -13,6 +16,8 @@ type ConnOptions struct {
 	TOS               int     // IP TOS or IPv6 traffic class, 0 to 255; TCP keeps the two ECN bits to itself
 	PacingBytesPerSec float64 // of a sender, in payload: a schedule, spread by SO_MAX_PACING_RATE; 0: none
 	LocalPort         int     // only before connect; 0: the kernel chooses
+	// From is the near address, only before connect; the zero value: the route chooses
+	From netip.Addr
 }
 
 // wakeEvery bounds the sleep of a blocking call, so that a worker on a stalled connection sees the

@@ -110,18 +110,21 @@ func (o ConnOptions) applyEarly(fd int) error {
 }
 
 // DialControl is for the field Control of a net.Dialer: it sets the options that connect needs, and
-// binds LocalPort.
+// binds From and LocalPort.
 func DialControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
 	return control(func(fd int) error {
-		if err := o.applyEarly(fd); err != nil || o.LocalPort == 0 {
+		if err := o.applyEarly(fd); err != nil || o.LocalPort == 0 && !o.From.IsValid() {
 			return err
+		}
+		if o.LocalPort == 0 {
+			return sys.BindLocal(fd, o.From, 0)
 		}
 		// A port that an earlier test has used may still be in TIME_WAIT, at least at the other
 		// end.
 		if err := sys.SetReuseAddress(fd); err != nil {
 			return err
 		}
-		return sys.BindPort(fd, o.LocalPort)
+		return sys.BindLocal(fd, o.From, o.LocalPort)
 	})
 }
 

@@ -66,6 +66,12 @@ func (c *connector) open() error {
 	if err := c.options.applyEarly(fd); err != nil {
 		return err
 	}
+	if c.options.From.IsValid() {
+		// It survives the reset of every connection; the port does not.
+		if err := sys.BindLocal(fd, c.options.From, 0); err != nil {
+			return err
+		}
+	}
 	// On a connecting socket this holds the acknowledgement of the far end's SYN back until the
 	// request carries it (tcp_rcv_synsent_state_process() of the kernel): one packet less for each
 	// connection, and the far end has no use for it before.

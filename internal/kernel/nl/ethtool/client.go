@@ -54,6 +54,15 @@ func (c Client) LinkInfo(name string) (LinkInfo, error) {
 	return v, nl.Wrap("read link information", name, err)
 }
 
+// Module reads length bytes of the memory of a pluggable module (Linux 5.13), at a seven-bit
+// address of its two-wire bus. Offsets below 128 are in the lower half; above they are in the
+// page. For devices without a module the error is nl.ErrNotSupported; ordinary users get
+// fs.ErrPermission.
+func (c Client) Module(name string, address, page byte, offset, length int) ([]byte, error) {
+	b, err := c.k.module(name, address, page, offset, length)
+	return b, nl.Wrap("read module of", name, err)
+}
+
 // Pause reads the flow control settings. For devices without them, which nearly all virtual ones
 // are, the error is nl.ErrNotSupported.
 func (c Client) Pause(name string) (Pause, error) {

@@ -37,6 +37,9 @@ func (kernel) ringParameters(string) (map[string]uint32, error) { return nil, nl
 func (kernel) setLinkMode(string, LinkMode) error               { return nl.ErrNotSupported }
 func (kernel) linkModes(string) (LinkModes, error)              { return LinkModes{}, nl.ErrNotSupported }
 func (kernel) permanentAddress(string) (string, error)          { return "", nl.ErrNotSupported }
+func (kernel) module(string, byte, byte, int, int) ([]byte, error) {
+	return nil, nl.ErrNotSupported
+}
 func (kernel) readStatistics(*StatisticsReader, string, bool) (bool, error) {
 	return false, nl.ErrNotSupported
 }

@@ -1,0 +1,185 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/reporttest"
+	"github.com/linerate/linerate/internal/top"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// program returns what starts the program itself, with a state directory and a key of its own.
+func program(t *testing.T) func(args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, state, key := filepath.Join(t.TempDir(), "linerate"), t.TempDir(), wire.NewKey().String()
+	if err := os.Symlink(self, name); err != nil {
+		t.Fatal(err)
+	}
+	return func(args ...string) *exec.Cmd {
+		c := exec.Command(name, args...)
+		c.Env = append(os.Environ(), "LINERATE_KEY="+key, "LINERATE_STATE="+state)
+		return c
+	}
+}
+
+// serving starts a server, and returns its address.
+func serving(t *testing.T, linerate func(...string) *exec.Cmd) string {
+	t.Helper()
+	at := "127.0.0.1:" + strconv.Itoa(testenv.FreePorts(t, 1))
+	server := linerate("serve", "--listen", at, "--json")
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = server.Process.Signal(os.Interrupt)
+		_ = server.Wait()
+	})
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil { // it listens when it has printed this
+		t.Fatal(err)
+	}
+	return at
+}
+
+// kinds checks whole lines by their schema, with the documents in them, and returns their kinds. A
+// last line without its end is not a line.
+func kinds(t *testing.T, out []byte) (all []report.LineKind) {
+	t.Helper()
+	live := report.Described{Name: top.Schema, Value: top.Document{}}
+	for line := range bytes.Lines(out) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break
+		}
+		if err := reporttest.Validate(line); err != nil {
+			t.Errorf("%v\n%s", err, line)
+		}
+		var l report.Line
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Document != nil {
+			if err := reporttest.Validate(l.Document, live); err != nil {
+				t.Error(err)
+			}
+		}
+		all = append(all, l.Kind)
+	}
+	return all
+}
+
+func count(kinds []report.LineKind, of report.LineKind) (n int) {
+	for _, k := range kinds {
+		if k == of {
+			n++
+		}
+	}
+	return n
+}
+
+// TestLines checks the lines of commands that end by themselves: the result is the last line.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	linerate := program(t)
+	at := serving(t, linerate)
+	for _, c := range []struct {
+		of   report.LineKind
+		most int // lines of that kind
+		args []string
+	}{
+		{report.LineInterval, 4, []string{"measure", at, "-t", "0.3", "-i", "0.1", "-O", "0", "--test", "rr"}},
+		{report.LineReading, 2, []string{"top", "--interval", "100ms", "--count", "2"}},
+		{report.LineEvent, 100, []string{"diagnose", at, "--duration", "0.5"}},
+	} {
+		out, err := linerate(append(c.args, "--json-lines")...).Output()
+		got := kinds(t, out)
+		if n := count(got, c.of); n < 1 || n > c.most || got[len(got)-1] != report.LineResult ||
+			count(got, report.LineResult) != 1 {
+			t.Errorf("%s: %v, kinds %q", c.args[0], err, got)
+		}
+	}
+	out, err := linerate("measure", at, "--test", "rr", "-t", "0.1", "-O", "0", "--json-lines", "--no-such").Output()
+	if err == nil || len(out) > 0 {
+		t.Errorf("a mistake prints %q, %v", out, err)
+	}
+}
+
+// TestLinesWhenKilled kills a measurement in the middle: what it wrote is whole lines, and no
+// result.
+func TestLinesWhenKilled(t *testing.T) {
+	t.Parallel()
+	linerate := program(t)
+	c := linerate("measure", serving(t, linerate), "--test", "ping", "-t", "60", "-i", "0.1", "--gap", "50ms",
+		"--json-lines")
+	pipe, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in, got := bufio.NewReader(pipe), []byte(nil)
+	for range 3 {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, line...)
+	}
+	_ = c.Process.Kill()
+	rest, _ := io.ReadAll(in)
+	_ = c.Wait()
+	all := kinds(t, append(got, rest...))
+	if count(all, report.LineInterval) < 2 || count(all, report.LineResult) != 0 {
+		t.Errorf("kinds %q", all)
+	}
+}
+
+// TestLinesIntoAClosedPipe closes the pipe after two lines: the measurement ends early, with an
+// error in JSON.
+func TestLinesIntoAClosedPipe(t *testing.T) {
+	t.Parallel()
+	linerate := program(t)
+	c := linerate("measure", serving(t, linerate), "--test", "ping", "-t", "60", "-i", "0.1", "--gap", "50ms",
+		"--json-lines")
+	pipe, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	c.Stderr = &said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(pipe)
+	for range 2 {
+		if _, err := in.ReadBytes('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = pipe.Close()
+	var exit *exec.ExitError
+	if err := c.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("ended with %v", err)
+	}
+	if err := reporttest.Validate(said.Bytes()); err != nil || !bytes.Contains(said.Bytes(), []byte("broken pipe")) {
+		t.Errorf("%v\n%s", err, &said)
+	}
+}
