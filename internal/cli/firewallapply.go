@@ -75,7 +75,7 @@ func (a *app) applyRules(ctx context.Context, offers []offer, trial time.Duratio
 	if err != nil {
 		return err
 	}
-	var plans []plan
+	var plans []tableChange
 	var why []string
 	for _, o := range all {
 		o.doc.Applied = &report.FirewallApplied{Changes: []journal.Change{}}
@@ -95,16 +95,16 @@ func (a *app) applyRules(ctx context.Context, offers []offer, trial time.Duratio
 	return a.changeTables(ctx, all, plans, trial, yes)
 }
 
-// plan is the change of a table, and the document that shows it.
-type plan struct {
+// tableChange is the change of a table, and the document that shows it.
+type tableChange struct {
 	*apply.Plan
 	done *report.FirewallApplied
 }
 
 // planned rehearses the changes of an offer. Tables that are not changed are in its document.
-func planned(ctx context.Context, o offer) ([]plan, error) {
+func planned(ctx context.Context, o offer) ([]tableChange, error) {
 	done := o.doc.Applied
-	var plans []plan
+	var plans []tableChange
 	claims := owner.Claims(o.before)
 	for i, t := range o.before.Tables {
 		after := o.result.Rules.Tables[i]
@@ -126,7 +126,7 @@ func planned(ctx context.Context, o offer) ([]plan, error) {
 		case err != nil:
 			return nil, fmt.Errorf("apply rules: nothing changed: %w", err)
 		default:
-			plans = append(plans, plan{p, done})
+			plans = append(plans, tableChange{p, done})
 		}
 	}
 	return plans, nil
@@ -180,7 +180,7 @@ func claimed(claims []owner.Claim, t *ruleset.Table) string {
 }
 
 // changeTables applies plans under the journal.
-func (a *app) changeTables(ctx context.Context, offers []offer, plans []plan, trial time.Duration, yes bool) error {
+func (a *app) changeTables(ctx context.Context, offers []offer, plans []tableChange, trial time.Duration, yes bool) error {
 	dir, err := a.stateDir()
 	if err != nil {
 		return err
