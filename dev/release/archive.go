@@ -67,7 +67,7 @@ func (r *release) archiveName(target string) string {
 }
 
 // archives makes one archive for each target: both programs, manual pages, completions, and the
-// units as dist has them, because the user who unpacks an archive chooses the place of the programs.
+// units as dist has them, because the user of an archive chooses the place of the programs.
 func (r *release) archives() error {
 	for _, target := range r.targets {
 		var items []item

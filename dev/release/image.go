@@ -43,8 +43,8 @@ func (l layout) putJSON(mediaType string, v any) (descriptor, error) {
 	return l.put(mediaType, data), err
 }
 
-// ordinary is the user of an image. serve and the hub need no privilege; a user who changes settings
-// of a host from a container has to ask for it, with --user 0 and the capabilities.
+// ordinary is the user of an image. serve and the hub need no privilege; to change settings of a
+// host from a container, ask for it, with --user 0 and the capabilities.
 const ordinary = "65532:65532"
 
 // images writes one OCI image layout for each program, with an image for each Linux. An image holds
