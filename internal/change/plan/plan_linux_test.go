@@ -89,7 +89,8 @@ cd /etc; find . | sort; grep -r '' . | sort`)
 }
 
 // TestAppliedAndUndone: a plan for Linux, applied in a namespace by its own script and undone by
-// its own, leaves every value and every byte as it was. Between them the values are those of the plan.
+// its own, leaves every value and every byte as it was. Between them the values are those of the
+// plan.
 func TestAppliedAndUndone(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
 	w := newWorld(t)

@@ -15,8 +15,8 @@ const (
 )
 
 // freebsdWays are those of FreeBSD 13 and later. Source: sysctl.conf(5), loader.conf(5),
-// rc.conf(5), sysrc(8), ifconfig(8); for what only the loader sets, the pages of the drivers, iflib(4) and
-// sysctl -aT.
+// rc.conf(5), sysrc(8), ifconfig(8); for what only the loader sets, the pages of the drivers,
+// iflib(4) and sysctl -aT.
 var freebsdWays = []way{
 	{kind: "ifconfig", read: "ifconfig %o", set: "ifconfig %o %s\nsysrc ifconfig_%o+=\" %s\"",
 		undo: "ifconfig %o %u\nsysrc ifconfig_%o-=\" %s\"", effect: AtOnce, undoing: UndoNow},

@@ -101,8 +101,8 @@ func ofInterrupts(s *host.Snapshot, dev *host.Interface, interrupts moderation.I
 	return all
 }
 
-// gathered says how many frames a full link brings for each interrupt, and from which interrupt rate
-// on the ring holds them.
+// gathered says how many frames a full link brings for each interrupt, and from which interrupt
+// rate on the ring holds them.
 func gathered(dev *host.Interface, interrupts moderation.InterruptsPerSecond, ring uint32, queues int,
 	smallest bool) string {
 	mtu := dev.MTUBytes

@@ -206,7 +206,8 @@ func TestGathered(t *testing.T) {
 	s := &host.Snapshot{Interfaces: []host.Interface{{Name: "eth0", Driver: "e1000", SpeedBitsPerSec: 1e9, MTUBytes: 1500,
 		Coalesce: map[string]uint32{"rx-usecs": 1000}, Rings: &host.Rings{Rx: host.Ring{Current: 64, Max: 4096}}}}}
 	got := named(t, s, "interrupts:eth0").Why
-	for _, want := range []string{"a full link brings 81 frames for each interrupt", "holds them from 1270 interrupts/s on"} {
+	for _, want := range []string{"a full link brings 81 frames for each interrupt",
+		"holds them from 1270 interrupts/s on"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in %q", want, got)
 		}
