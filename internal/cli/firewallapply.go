@@ -61,8 +61,8 @@ func compareInKernel(ctx context.Context, o offer) error {
 	return nil
 }
 
-// forwardsIPv4 reports whether a table has rules for forwarded packets of IPv4, which are those that
-// the kernel is sent.
+// forwardsIPv4 reports whether a table has rules for forwarded packets of IPv4, which are those
+// that the kernel is sent.
 func forwardsIPv4(t *ruleset.Table) bool {
 	return (t.Family == "ip" || t.Family == "inet") && slices.ContainsFunc(t.Chains, func(c *ruleset.Chain) bool {
 		return c.Hook == "forward"
