@@ -180,7 +180,8 @@ func claimed(claims []owner.Claim, t *ruleset.Table) string {
 }
 
 // changeTables applies plans under the journal.
-func (a *app) changeTables(ctx context.Context, offers []offer, plans []tableChange, trial time.Duration, yes bool) error {
+func (a *app) changeTables(ctx context.Context, offers []offer, plans []tableChange, trial time.Duration,
+	yes bool) error {
 	dir, err := a.stateDir()
 	if err != nil {
 		return err

@@ -11,9 +11,14 @@ import (
 func TestComplaint(t *testing.T) {
 	const ended = "26-Nov-2026 03:35:10.272 loading configuration: shutting down\n" +
 		"26-Nov-2026 03:35:10.272 exiting (due to fatal error)\n"
+	const crashed = "26-Nov-2026 05:37:00.292 exiting (due to assertion failure)\n"
+	const started = "26-Nov-2026 05:37:00.504 starting BIND 9.18.49-1~deb12u1-Debian (Extended Support Version)\n"
 	for text, want := range map[string]bool{
-		"":    false,
-		ended: false,
+		crashed:                     true,
+		crashed + started:           false,
+		crashed + started + crashed: true,
+		"":                          false,
+		ended:                       false,
 		ended + "26-Nov-2026 03:35:10.504 all zones loaded\n":                                      false,
 		ended + "26-Nov-2026 03:35:10.504 loading configuration: failure\n":                        true,
 		ended + "26-Nov-2026 03:35:10.504 exiting (due to fatal error)\n":                          true,

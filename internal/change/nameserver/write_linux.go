@@ -224,10 +224,15 @@ var refused = regexp.MustCompile(`(?i)(\.conf:\d+: .*(no longer exists|ignor|dis
 
 // complaint returns the first line of a log that refuses something, as an error. The last words of
 // the server that a restart ends are in the same log: BIND that is ended while it still loads its
-// configuration calls that a fatal error.
+// configuration calls that a fatal error, and can fail an assertion. They come before the first
+// line of the server after it.
 func complaint(log string, from int64) error {
+	said := since(log, from)
+	if start := bytes.LastIndex(said, []byte(" starting BIND ")); start >= 0 {
+		said = said[start:]
+	}
 	ended := false
-	for text := range bytes.Lines(since(log, from)) {
+	for text := range bytes.Lines(said) {
 		switch {
 		case bytes.Contains(text, []byte("loading configuration: shutting down")):
 			ended = true

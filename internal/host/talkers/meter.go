@@ -3,9 +3,9 @@ package talkers
 import (
 	"cmp"
 	"errors"
-	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/kernel/nl/sockdiag"
 )
 
@@ -72,7 +72,7 @@ func (r Reading) Processes() []Total {
 		t.Connections++
 		t.Send, t.Receive, t.Again = t.Send+c.Send, t.Receive+c.Receive, t.Again+c.Again
 	}
-	slices.SortStableFunc(all, func(a, b Total) int { return cmp.Compare(b.total(), a.total()) })
+	sorting.StableFunc(all, func(a, b Total) int { return cmp.Compare(b.total(), a.total()) })
 	return all
 }
 
@@ -149,7 +149,7 @@ func (m *Meter) Take() (Reading, error) {
 	if m.hidden {
 		r.Warnings = append(r.Warnings, "the names of other users' processes: only root may read them")
 	}
-	slices.SortStableFunc(r.Connections, func(a, b Connection) int {
+	sorting.StableFunc(r.Connections, func(a, b Connection) int {
 		return cmp.Or(cmp.Compare(b.total(), a.total()), cmp.Compare(a.Local, b.Local), cmp.Compare(a.Remote, b.Remote))
 	})
 	return r, nil

@@ -23,6 +23,9 @@ import (
 func Receive(ctx context.Context, conn *net.UDPConn, take func(Datagram), sweep func()) error {
 	_ = conn.SetReadBuffer(ReceiveBufferBytes) // less is slower, not wrong
 	fd, err := sys.TakeOverDatagram(conn)
+	if err != nil && ctx.Err() != nil {
+		return nil // the caller closed it when ctx ended, before this call
+	}
 	if err != nil {
 		return fmt.Errorf("receive datagrams: %w", err)
 	}
