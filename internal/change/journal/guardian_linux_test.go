@@ -58,7 +58,7 @@ func TestTend(t *testing.T) {
 // stopped waits until a process that got SIGSTOP has stopped.
 func stopped(t *testing.T, pid int) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(journaltest.Patience); ; time.Sleep(time.Millisecond) {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || time.Now().After(end) {
 			t.Fatalf("%q, %v", b, err)

@@ -23,7 +23,7 @@ func Peers(w io.Writer, d *report.PeersDocument, s Style) error {
 		}
 		// On a line of its own and never wrapped: it is pasted.
 		p.line("on the other host:")
-		p.line("  %s", d.Added.Command)
+		p.exact("  %s", d.Added.Command)
 		p.wrapped("", "`linerate serve --peers` answers this key; one that runs does so within a second")
 	case d.Revoked != "":
 		p.wrapped("", d.Revoked+" is revoked: a serve that runs closes its connections within a second, "+

@@ -279,7 +279,7 @@ var narrowGoldens = []string{"inspect", "history", "measure", "tune", "knobs-her
 	"inspect-interfaces"}
 
 // oneWord matches a line that must not break: one word, a setting, a file's line, a command.
-var oneWord = regexp.MustCompile(`^ *(\S+|'[^']*')$|^[-+@]|^from here: `)
+var oneWord = regexp.MustCompile(`^ *(\S+|'[^']*')$|^[-+@]|^from here: |^ *LINERATE_KEY=`)
 
 // drawn matches a bar or a curve, whose length depends on the width.
 var drawn = regexp.MustCompile(`^[#▁-█]+$`)
