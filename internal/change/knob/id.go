@@ -74,11 +74,11 @@ var featureAliases = map[string]string{
 	"tx":  "tx-checksum-ip-generic",
 }
 
-// nddAliases are the names that ndd(8) has for properties of ipadm(8), and those of its first
-// releases (libipadm, tcp_name_map).
+// nddAliases are the names that ndd(8) has for properties of ipadm(8) (libipadm, tcp_name_map). The
+// names of ipadm's first releases are none of them: today's releases do not know those any more.
 var nddAliases = map[string]string{
-	"tcp_xmit_hiwat": "send_buf", "tcp_recv_hiwat": "recv_buf", "tcp_max_buf": "max_buf", "send_maxbuf": "send_buf",
-	"recv_maxbuf": "recv_buf", "_max_buf": "max_buf", "tcp_cwnd_max": "_cwnd_max", "udp_max_buf": "max_buf",
+	"tcp_xmit_hiwat": "send_buf", "tcp_recv_hiwat": "recv_buf", "tcp_max_buf": "max_buf",
+	"tcp_cwnd_max": "_cwnd_max", "udp_max_buf": "max_buf",
 	"udp_recv_hiwat": "recv_buf", "udp_xmit_hiwat": "send_buf", "tcp_conn_req_max_q": "_conn_req_max_q",
 	"tcp_conn_req_max_q0": "_conn_req_max_q0", "tcp_wscale_always": "_wscale_always",
 	"tcp_tstamp_always": "_tstamp_always",
