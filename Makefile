@@ -29,7 +29,7 @@ test: setup ## the whole suite: namespaces, guests, browser, other programs; wha
 	LINERATE_REQUIRE=$(REQUIRE) dev/test $(LINERATE_TEST_FLAGS)
 
 soak: setup ## the tests that repeat: hundreds of kills of firewall rules, hundreds of rulesets; half an hour
-	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -vet=off -timeout 60m ./internal/firewall/...
+	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 60m ./internal/firewall/...
 
 matrix: program setup ## every known fault planted and every verdict compared with it; half an hour on an idle machine
 	bin/linerate lab matrix $(MATRIX_FLAGS)

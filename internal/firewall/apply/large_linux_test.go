@@ -1,3 +1,5 @@
+//go:build soak
+
 package apply_test
 
 import (
@@ -16,9 +18,10 @@ import (
 )
 
 // TestTenThousand applies ten thousand rules of nftables and takes them back while packets arrive
-// that meet half of them. It prints what docs/evidence/firewall.md says.
+// that meet half of them. It prints what docs/evidence/firewall.md says. It takes minutes, so that
+// only `make soak` builds it.
 func TestTenThousand(t *testing.T) {
-	testenv.Need(t, testenv.Soak)
+	testenv.Need(t, testenv.NetNS)
 	inNamespace(t, func() {
 		tr := newTraffic(t, ruleset.NFT)
 		defer tr.end()
