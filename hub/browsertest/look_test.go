@@ -35,6 +35,8 @@ func TestViews(t *testing.T) {
 		tb.wait(v.ready)
 		if get[bool](tb, `!!document.querySelector(".graph")`) {
 			tb.drawn()
+			// The page asks for the events of a graph apart from its values.
+			tb.wait(`[...document.querySelectorAll(".graph[data-state=drawn]")].every((g) => g.querySelector(".mark"))`)
 		}
 		// The window changes under the loaded page, as it does when a screen is turned or the theme
 		// changes.
