@@ -54,7 +54,7 @@ func TestCompletion(t *testing.T) {
 	}
 	links, err := net.Interfaces()
 	if err != nil || len(links) == 0 {
-		t.Skip("no interface:", err)
+		t.Fatalf("interfaces %v, %v: every host has a loopback", links, err)
 	}
 	link := links[0].Name
 	for _, tc := range []struct {

@@ -37,9 +37,10 @@ packets and by packets at the ends of the rules' ranges. Root's optimise also le
 through both, in network namespaces of its own. A chain without a proof keeps its rules.
 
 --apply puts the new rules of nftables or iptables in force, as a trial: a guard process brings the old ones
-back when the time is over, unless linerate confirm lets the new ones stay. linerate undo brings them back later. No packet
-passes without rules, and every counter goes on, in both directions. A table that another program writes to
-(docker, firewalld, ufw) keeps its rules. If the rules change while optimise works, it applies nothing.`,
+back when the time is over, unless linerate confirm lets the new ones stay. linerate undo brings them
+back later. No packet passes without rules, and every counter goes on, in both directions. A table that
+another program writes to (docker, firewalld, ufw) keeps its rules. If the rules change while optimise
+works, it applies nothing.`,
 		Example: "  linerate firewall optimise\n" +
 			"  linerate firewall optimise --output new.nft\n" +
 			"  linerate firewall optimise --apply --for 10m\n" +

@@ -3,9 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,44 +70,26 @@ func isFile(name string) bool {
 // previous names the measurement before the newest.
 const previous = "previous"
 
-// readMeasurement finds a measurement by its name, its beginning, last or previous, the path of a
-// file, or - for standard input.
+// readMeasurement finds a measurement as readStored does, and by the word previous.
 func (a *app) readMeasurement(name string) (d *report.MeasureDocument, source string, err error) {
+	const hint = "linerate report --measurements lists what is stored; name a file with its directory, as in ./monday.json"
 	store, _, err := a.measurementStore()
 	if err != nil {
 		return nil, "", err
 	}
-	var doc []byte
-	switch {
-	case name == "-":
-		source = name
-		if doc, err = io.ReadAll(io.LimitReader(a.in, runs.MaxBytes+1)); err == nil && len(doc) > runs.MaxBytes {
-			err = runs.ErrTooLarge
+	id := name
+	if name == previous {
+		ids, err := store.List()
+		if err != nil {
+			return nil, "", err
 		}
-	case isFile(name):
-		source = name
-		doc, err = store.ReadFile(name)
-	default:
-		if name == previous {
-			var ids []string
-			if ids, err = store.List(); err == nil && len(ids) < 2 {
-				err = fmt.Errorf("find measurement %q: %w", name, runs.ErrNoRun)
-			} else if err == nil {
-				name = ids[1]
-			}
+		if len(ids) < 2 {
+			return nil, "", flagError{fmt.Errorf("find measurement %q: %w", name, runs.ErrNoRun), hint}
 		}
-		if err == nil {
-			source, err = store.Find(name)
-		}
-		if err == nil {
-			doc, err = store.Read(source)
-		}
+		id = ids[1]
 	}
-	switch {
-	case errors.Is(err, runs.ErrNoRun), errors.Is(err, runs.ErrAmbiguous):
-		return nil, "", flagError{err,
-			"linerate report --measurements lists what is stored; name a file with its directory, as in ./monday.json"}
-	case err != nil:
+	doc, source, err := a.readStored(store, id, hint)
+	if err != nil {
 		return nil, "", err
 	}
 	if d, err = report.DecodeMeasure(lastResult(doc)); err != nil {

@@ -181,14 +181,9 @@ func (a *app) report(name string, f reportFlags) error {
 	return page.write(func(w io.Writer) error { return drawn.Report(w, doc) })
 }
 
-// readRun finds a run by its name, its beginning, last, the path of a file, or - for standard
-// input.
-func (a *app) readRun(name string) (run *report.TuneDocument, source string, err error) {
-	store, _, err := a.runStore()
-	if err != nil {
-		return nil, "", err
-	}
-	var doc []byte
+// readStored finds a document by its name in a store, the beginning of that name, last, the path of
+// a file, or - for standard input. hint is what to do when there is no such name.
+func (a *app) readStored(store runs.Store, name, hint string) (doc []byte, source string, err error) {
 	switch {
 	case name == "-":
 		source = name
@@ -205,11 +200,21 @@ func (a *app) readRun(name string) (run *report.TuneDocument, source string, err
 			doc, err = store.Read(id)
 		}
 	}
-	switch {
-	case errors.Is(err, runs.ErrNoRun), errors.Is(err, runs.ErrAmbiguous):
-		return nil, "", flagError{err,
-			"linerate report lists the runs; name a file with its directory, as in ./run.json"}
-	case err != nil:
+	if errors.Is(err, runs.ErrNoRun) || errors.Is(err, runs.ErrAmbiguous) {
+		err = flagError{err, hint}
+	}
+	return doc, source, err
+}
+
+// readRun finds a run as readStored does.
+func (a *app) readRun(name string) (run *report.TuneDocument, source string, err error) {
+	store, _, err := a.runStore()
+	if err != nil {
+		return nil, "", err
+	}
+	doc, source, err := a.readStored(store, name,
+		"linerate report lists the runs; name a file with its directory, as in ./run.json")
+	if err != nil {
 		return nil, "", err
 	}
 	if run, err = report.DecodeTune(doc); err != nil {

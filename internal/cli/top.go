@@ -26,8 +26,8 @@ the host, and the latest changes. top sends nothing and changes nothing. ? expla
 
 --once and --count print tables instead, --json one document with as many readings. --json-lines
 prints each reading when it is made, until Ctrl-C or --count; --format prints the interfaces for a
-spreadsheet or a database. Without a terminal top prints one table. Ordinary users see the same, except what the kernel hides from
-them.`,
+spreadsheet or a database. Without a terminal top prints one table. Ordinary users see the same,
+except what the kernel hides from them.`,
 		Example: "  linerate top\n  linerate top --interval 2s --sort drops\n  linerate top --once --filter eth\n" +
 			"  linerate top --json | jq '.readings[0].interfaces[] | {name, receive_bits_per_second}'\n" +
 			"  linerate top --json --interface eth0 --count 60",

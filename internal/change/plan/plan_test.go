@@ -294,8 +294,8 @@ func TestMemory(t *testing.T) {
 			m.TogetherBytes != m.BufferBytes*100 && c.connections == "100" {
 			t.Errorf("%s, %s connections: %+v, %d set", c.memory, c.connections, m, set)
 		}
-		if told := strings.Contains(strings.Join(p.Notes, "\n"), "memory has"); told != c.lowered {
-			t.Errorf("%s, %s connections: the note says so: %v", c.memory, c.connections, told)
+		if noted := strings.Contains(strings.Join(p.Notes, "\n"), "memory has"); noted != c.lowered {
+			t.Errorf("%s, %s connections: a note about lower buffers: %v, want %v", c.memory, c.connections, noted, c.lowered)
 		}
 	}
 }

@@ -2,30 +2,13 @@ package nuttcp
 
 import (
 	"context"
-	"net"
-	"net/netip"
 	"testing"
 
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
-
-// sink returns a socket that is connected to one on which nothing reads.
-func sink(t *testing.T) *datagram.Socket {
-	t.Helper()
-	l, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	s, err := datagram.Dial(l.LocalAddr().(*net.UDPAddr).AddrPort(), datagram.SocketOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s
-}
 
 // TestFastDatagramsLeaveInBursts: a sender that kept packets 37 µs apart would spin for the whole
 // test.
@@ -34,7 +17,7 @@ func TestFastDatagramsLeaveInBursts(t *testing.T) {
 		test := &Test{p: params{blockBytes: 1400}}
 		spec := traffic.Spec{Streams: 1, PacketBytes: 1400, RateBitsPerSec: rate}
 		means := Means{Out: &engine.Phase{},
-			Socket: func(context.Context, int, int) (*datagram.Socket, error) { return sink(t), nil }}
+			Socket: func(context.Context, int, int) (*datagram.Socket, error) { return traffictest.Sink(t), nil }}
 		if err := test.sendUDP(t.Context(), spec, means); err != nil {
 			t.Fatal(err)
 		}
