@@ -131,8 +131,8 @@ func (a *app) firewallTrace() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace PACKET",
 		Short: "Show which rules a packet meets, without sending one",
-		Long: "Show which rules a packet meets at each hook, which of them match, how many counters increase, " +
-			`and what decides.
+		Long: `Show which rules a packet meets at each hook, which of them match, how many counters increase, and
+what decides.
 PACKET is a shape in one argument: in NAME and out NAME, protocol, source -> destination with ports, and the
 state of the connection (new, established, related, invalid, untracked; new if none is given). With both
 interfaces it is forwarded, with in alone received, with out alone sent. A condition on anything else (a

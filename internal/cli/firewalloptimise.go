@@ -28,9 +28,9 @@ func (a *app) firewallOptimise() *cobra.Command {
 		Use:   "optimise",
 		Short: "Write rules that do the same for fewer comparisons per packet, with a proof",
 		Long: `Write rules that treat every packet as the present ones do, with the same verdict and the same counters, and
-that compare it with fewer rules: lookups in sets and maps with a counter for each element, chains by interface
-or prefix, and the order of the hits. Rules with effects that are not modelled (limits, marks, log lines, NAT)
-stay where they are.
+that compare it with fewer rules: lookups in sets and maps with a counter for each element, chains by
+interface or prefix, and the order of the hits. Rules with effects that are not modelled (limits, marks, log
+lines, NAT) stay where they are.
 
 optimise prints the new rules as a difference. It offers only rules that it has proven to be equal, over all
 packets and by packets at the ends of the rules' ranges. Root's optimise also lets the kernel forward packets

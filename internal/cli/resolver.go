@@ -31,8 +31,8 @@ func (a *app) resolverCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resolver",
 		Short: "Measure name servers with every answer checked, name what holds one, and tune its options",
-		Long: "Measure how fast a name server answers, name what holds it, tune its options, compare what they do, and " +
-			"answer queries for practice.",
+		Long: "Measure how fast a name server answers, name what holds it, tune its options, compare what they do,\n" +
+			"and answer queries for practice.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(a.resolverMeasureCommand(), a.resolverDiagnoseCommand(), a.resolverTuneCommand(), a.resolverLabCommand(),
@@ -286,7 +286,8 @@ func (a *app) resolverAnswerCommand() *cobra.Command {
 		Long: `Run a small name server on this host until Ctrl-C. Every name has an address, except those with a
 label gone, which do not exist: that is what ` + "`resolver measure`" + ` without --names expects.
 
---faults makes every N-th answer wrong: ` + strings.Join(answer.Names(), ", ") + `.
+--faults makes every N-th answer wrong, in one of these ways:
+  ` + inLines(answer.Names()) + `
 --stall makes the server read nothing for a time.`,
 		Example: "  linerate resolver answer --listen 127.0.0.1:5353 --faults twice=100,drop=1000\n" +
 			"  linerate resolver answer --listen 127.0.0.1:5353 --stall 100ms --stall-after 2s",
@@ -329,4 +330,19 @@ label gone, which do not exist: that is what ` + "`resolver measure`" + ` withou
 	f.DurationVar(&o.StallAfter, "stall-after", time.Second, "begin the stall this long after the first query")
 	f.Uint32Var(&o.TTL, "ttl", 60, "time to live of the records, in seconds")
 	return c
+}
+
+// inLines joins names for an indented paragraph of help, with a line break after each eighth.
+func inLines(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		switch {
+		case i > 0 && i%8 == 0:
+			b.WriteString(",\n  ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(name)
+	}
+	return b.String()
 }
