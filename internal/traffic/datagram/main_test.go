@@ -1,4 +1,4 @@
-package datagram
+package datagram_test
 
 import (
 	"testing"
