@@ -20,6 +20,7 @@ import (
 // with the document. The scenario is played again only when the program itself refused to judge it.
 func TestLabRun(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
+	t.Parallel()
 	const refused = 3
 	for range 5 {
 		d, status := labRun(t, "receive-window")

@@ -22,6 +22,7 @@ import (
 // because that verdict is not certain; after three warnings the case fails like any other.
 func TestLabMatrixShort(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "verdicts")
 	d := labMatrix(t, "--short", "--out", dir)
 	if len(d.Cases) < 5 || d.Sounds < 1 {

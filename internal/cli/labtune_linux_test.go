@@ -18,6 +18,7 @@ import (
 // the long form.
 func TestLabTuneNulls(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
+	t.Parallel()
 	for range 5 {
 		c := labTune(t, "--null", "2", "--out", filepath.Join(t.TempDir(), "tunes"))
 		if !c.Undone || len(c.Kept) > 1 {

@@ -104,7 +104,7 @@ func TestLines(t *testing.T) {
 		most int // lines of that kind
 		args []string
 	}{
-		{report.LineInterval, 4, []string{"measure", at, "-t", "0.3", "-i", "0.1", "-O", "0", "--test", "rr"}},
+		{report.LineInterval, 4, []string{"measure", at, "-t", "0.3", "-i", "0.1", "-O", "0", "--test", "ping", "--gap", "20ms"}},
 		{report.LineReading, 2, []string{"top", "--interval", "100ms", "--count", "2"}},
 		{report.LineEvent, 100, []string{"diagnose", at, "--duration", "0.5"}},
 	} {
@@ -115,7 +115,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%s: %v, kinds %q", c.args[0], err, got)
 		}
 	}
-	out, err := linerate("measure", at, "--test", "rr", "-t", "0.1", "-O", "0", "--json-lines", "--no-such").Output()
+	out, err := linerate("measure", at, "--test", "ping", "-t", "0.1", "-O", "0", "--json-lines", "--no-such").Output()
 	if err == nil || len(out) > 0 {
 		t.Errorf("a mistake prints %q, %v", out, err)
 	}
