@@ -45,6 +45,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state")
 			e.Setenv("LINERATE_STATE", e.WorkDir+"/state/linerate") // root would use the host's own
 			e.Setenv("NO_COLOR", "1")
+			e.Setenv("GORACE", os.Getenv("GORACE")) // options of the race detector, which dev/race sets
 			const ports = 8
 			first := testenv.FreePorts(t, ports)
 			for i := range ports {

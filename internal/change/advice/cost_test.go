@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
@@ -13,6 +14,7 @@ import (
 // kernel, so the time for a long text of nothing else must grow no faster than the text. The test
 // compares CPU time, which a busy machine does not change.
 func TestCostOfUnknownNames(t *testing.T) {
+	testenv.Need(t, testenv.Long)
 	const few, many = MaxBytes / 16, MaxBytes / 4
 	for name, form := range map[string]string{
 		"names":      "net.ipv4.tcp_wrong_name_number_N = 1\n",
