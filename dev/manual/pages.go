@@ -98,6 +98,11 @@ func sections(help string) map[string]string {
 				next = t.page
 			}
 		}
+		// A group of commands has a title of its own.
+		if heading := strings.TrimSpace(line); next == "" && at != "DESCRIPTION" && line[0] != ' ' &&
+			strings.HasSuffix(heading, ":") {
+			next = "COMMANDS"
+		}
 		switch {
 		case next != "":
 			at = next

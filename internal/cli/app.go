@@ -97,7 +97,7 @@ func (a *app) run(args []string) int {
 	return a.finish(err)
 }
 
-// rootCommand builds the tree of commands. A new command adds one line to its list.
+// rootCommand builds the tree of commands. A new command joins a group.
 //
 // Cobra prints neither errors nor usage: finish prints the one sentence, on the stream and in the
 // form that --json asks for. Mistakes in flags and arguments become usageError, so that their exit
@@ -136,13 +136,29 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 	flags.StringVar(&a.progress, "progress", "auto",
 		"progress on standard error: auto (only on a terminal), lines, all (also what a terminal would rewrite), off")
 
-	// The order follows the work on a host: look, change, clean up.
-	root.AddCommand(a.inspectCommand(), a.topCommand(), a.serveCommand(), a.peersCommand(), a.measureCommand(),
-		a.diagnoseCommand(), a.tuneCommand(), a.diskCommand(), a.nfsCommand(), a.profileCommand(), a.resolverCommand(),
-		a.reportCommand(), a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(),
-		a.persistCommand(), a.recoverCommand(), a.exportCommand(),
-		a.knobsCommand(), a.checkAdviceCommand(), a.planCommand(), a.calcCommand(), a.firewallCommand(), a.demoCommand(),
-		a.labCommand(), a.agentCommand(), a.versionCommand(), a.guardCommand(), a.labHostCommand(), a.labWorkCommand())
+	// The order follows the work on a host: look, find, change, and what the other end needs.
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Look and measure", []*cobra.Command{a.inspectCommand(), a.topCommand(), a.measureCommand(), a.reportCommand()}},
+		{"Find the limit", []*cobra.Command{a.diagnoseCommand(), a.profileCommand(), a.checkAdviceCommand(),
+			a.calcCommand()}},
+		{"Change and undo", []*cobra.Command{a.tuneCommand(), a.knobsCommand(), a.setCommand(), a.confirmCommand(),
+			a.undoCommand(), a.historyCommand(), a.recoverCommand()}},
+		{"Keep what is proven", []*cobra.Command{a.persistCommand(), a.exportCommand(), a.planCommand()}},
+		{"Packet filters, name servers, storage", []*cobra.Command{a.firewallCommand(), a.resolverCommand(),
+			a.diskCommand(), a.nfsCommand()}},
+		{"The other end", []*cobra.Command{a.serveCommand(), a.peersCommand(), a.agentCommand()}},
+		{"Practise", []*cobra.Command{a.demoCommand(), a.labCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(a.versionCommand(), a.guardCommand(), a.labHostCommand(), a.labWorkCommand())
 	root.InitDefaultCompletionCmd()
 	a.prepareHelp(root)
 	prepare(root)
