@@ -2,11 +2,14 @@ package profile_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/linerate/linerate/internal/profile"
 )
@@ -287,5 +290,68 @@ func TestBounded(t *testing.T) {
 	p := b.Finish(profile.Window{})
 	if p.Samples != n || p.StacksCut == 0 || len(p.Stacks) > 100_001 {
 		t.Errorf("%d of %d samples, %d cut, %d stacks", p.Samples, n, p.StacksCut, len(p.Stacks))
+	}
+}
+
+// TestSymbolsInAnyOrder reads lists of which parts are not by address, in pieces of any size, and
+// compares every name with the one that a plain reader finds.
+func TestSymbolsInAnyOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(20, 3))
+	for round := range 50 {
+		type line struct {
+			address uint64
+			name    string
+			local   bool
+		}
+		var text strings.Builder
+		want := map[uint64]line{}
+		address := uint64(0xffffffff81000000)
+		for i := range 300 {
+			switch {
+			case i > 200 && r.IntN(3) == 0: // modules and programs, behind
+				address = 0xffffffffc0000000 + uint64(r.IntN(100))*64
+			case i > 290: // and one that the kernel never lists so
+				address = 0xffffffff81000000 + uint64(r.IntN(100))*16
+			case r.IntN(4) > 0: // else one more name of the same address
+				address += 64
+			}
+			one := line{address, strings.Repeat("f", 1+r.IntN(5)) + strconv.Itoa(i), r.IntN(2) == 0}
+			kind := "T"
+			if one.local {
+				kind = "t"
+			}
+			fmt.Fprintf(&text, "%016x %s %s\n%016x t __pfx_%s\n", one.address, kind, one.name, one.address-16, one.name)
+			old, known := want[address]
+			if !known || old.local && !one.local || old.local == one.local && len(one.name) < len(old.name) {
+				want[address] = one
+			}
+		}
+		s, err := profile.ReadSymbols(iotest.OneByteReader(strings.NewReader(text.String())))
+		if round%2 == 0 {
+			s, err = profile.ReadSymbols(strings.NewReader(strings.TrimSuffix(text.String(), "\n")))
+		}
+		if err != nil || s.Len() != len(want) {
+			t.Fatalf("%d functions, %v, want %d", s.Len(), err, len(want))
+		}
+		for at, one := range want {
+			if name, _, _, ok := s.Resolve(at); !ok || name != one.name {
+				t.Errorf("%#x is %q, want %q", at, name, one.name)
+			}
+		}
+	}
+}
+
+// BenchmarkReadSymbols reads a list as long as that of a kernel.
+func BenchmarkReadSymbols(b *testing.B) {
+	var text strings.Builder
+	for i := range 61_000 {
+		fmt.Fprintf(&text, "%016x t __pfx_function_of_a_kernel_%d\n%016x T function_of_a_kernel_%d\n",
+			uint64(0xffffffff81000000)+64*uint64(i), i, uint64(0xffffffff81000010)+64*uint64(i), i)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := profile.ReadSymbols(strings.NewReader(text.String())); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -33,7 +33,13 @@ type Options struct {
 	Tune     tune.Config   // budget, seed, allowed disturbance, progress
 	// Only are the options to try; nil: all of [Candidates].
 	Only func(knob.ID) bool
+
+	rest time.Duration // between the warming and the measured load
 }
+
+// rested is how long records age before a segment in which times to live are tried: one of a second
+// then costs every answer of the cache.
+const rested = 1500 * time.Millisecond
 
 // The load of a segment.
 const (
@@ -89,6 +95,9 @@ func Run(ctx context.Context, o Options, host tune.Host, progress func(tune.Even
 	for _, c := range Candidates(o.Kind, o.Config, o.CPUs) {
 		if o.Only == nil || o.Only(c.Knob) {
 			chosen = append(chosen, c)
+			if c.Knob.Attribute() == "cache.max_ttl" {
+				o.rest = rested
+			}
 		}
 	}
 	return tune.Run(ctx, o.Tune, &prober{o}, map[tune.Side]tune.Host{tune.Near: host}, chosen, progress)
@@ -110,6 +119,11 @@ func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 		Outstanding: warmOutstanding, Duration: time.Minute, Timeout: patience, Sockets: sockets, Names: o.Warm}, nil)
 	if err != nil {
 		return tune.Observation{}, fmt.Errorf("warm the cache: %w", err)
+	}
+	select {
+	case <-time.After(o.rest):
+	case <-ctx.Done():
+		return tune.Observation{}, ctx.Err()
 	}
 	server, err := nameserver.Find(o.Kind, o.Config)
 	if err != nil {
