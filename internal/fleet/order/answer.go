@@ -7,11 +7,12 @@ type Code string
 
 // What a host did.
 const (
-	InTrial     Code = "trial"       // Try: the value is in force until the deadline
-	Committed   Code = "committed"   // Commit: the value stays
-	Undone      Code = "undone"      // Undo: the old value is back, or the change had ended before
-	Reverted    Code = "reverted"    // the trial has ended without a confirmation; the old value is back
-	Interrupted Code = "interrupted" // a crash came between taking the order and its first write: nothing was written
+	InTrial      Code = "trial"         // Try: the value is in force until the deadline
+	Committed    Code = "committed"     // Commit: the value stays
+	Undone       Code = "undone"        // Undo: the old value is back, or the change had ended before
+	Reverted     Code = "reverted"      // the trial has ended without a confirmation; the old value is back
+	NotPersisted Code = "not-persisted" // the host has restarted since, and holds the old value
+	Interrupted  Code = "interrupted"   // a crash came between taking the order and its first write: nothing was written
 )
 
 // Why a host refused an order. Nothing was written.
