@@ -92,7 +92,7 @@ func (e *Executor) Execute(ctx context.Context, data []byte) order.Answer {
 	case err != nil:
 		return answer(o.ID, order.IDReused, err)
 	case again && (o.Verb != order.Undo || known.Answer.Code != ""):
-		a, err := e.standing(known)
+		a, err := e.standing(ctx, known)
 		if err != nil {
 			return answer(o.ID, order.Failed, err)
 		}

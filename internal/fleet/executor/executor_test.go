@@ -148,6 +148,12 @@ func TestTryCommitUndo(t *testing.T) {
 	h.pass(time.Hour / 2)
 	h.recover()
 	h.holds(rmem, "4194304")
+	h.knobs.Set(rmem, "1000000")
+	if report, err := h.executor().Report(t.Context(), ""); err != nil || report.Orders[1].Answer.Code != order.Foreign ||
+		report.Orders[1].Answer.Value != "1000000" {
+		t.Errorf("drift: %+v, %v", report, err)
+	}
+	h.knobs.Set(rmem, "4194304")
 	undo := h.about(try, order.Undo)
 	h.send(undo, order.Undone)
 	h.holds(rmem, "212992")

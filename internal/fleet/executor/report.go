@@ -44,7 +44,7 @@ func (e *Executor) Report(ctx context.Context, rollout string) (Report, error) {
 		if rollout != "" && o.Rollout != rollout {
 			continue
 		}
-		a, err := e.standing(entry)
+		a, err := e.standing(ctx, entry)
 		if err != nil {
 			return Report{}, fmt.Errorf("report orders: %w", err)
 		}
@@ -55,7 +55,7 @@ func (e *Executor) Report(ctx context.Context, rollout string) (Report, error) {
 
 // standing returns the answer to an order that was taken: a refusal as it was, everything else as
 // the journal shows it now.
-func (e *Executor) standing(entry order.Entry) (order.Answer, error) {
+func (e *Executor) standing(ctx context.Context, entry order.Entry) (order.Answer, error) {
 	a, o := entry.Answer, entry.Order
 	if a.Code != "" && !a.Code.Acted() {
 		return a, nil
@@ -94,6 +94,13 @@ func (e *Executor) standing(entry order.Entry) (order.Answer, error) {
 		now.Code, now.Value = order.InTrial, c.To
 	case c.State != journal.Trial:
 		now.Code, now.Value = order.Committed, c.To
+		// What another program has set since is reported and left alone.
+		value, err := e.Read(ctx, c.Knob)
+		if d, _ := knob.Catalogue().Lookup(c.Knob); err != nil {
+			now.Text = err.Error()
+		} else if !d.Equal(value, c.To) {
+			now.Code, now.Value, now.Text = order.Foreign, value, "another program has set the knob since"
+		}
 	}
 	return now, nil
 }

@@ -48,6 +48,9 @@
 //
 // # Limits
 //
+// A class of two to four hosts is judged by the spread of all classes; one with a much larger spread
+// can halt a rollout without a cause.
+//
 // Measurements of earlier looks are lost with the hub's log; later looks then have less power and the
 // same error rate. A harmful effect that is small against the spread of a class is found late.
 package rollout
