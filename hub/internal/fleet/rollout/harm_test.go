@@ -39,7 +39,7 @@ func upper(n int) int {
 	}
 }
 
-// TestHarmHalts is the small version of TestSoakRollouts.
+// TestHarmHalts is the small version of TestSoakHarm.
 func TestHarmHalts(t *testing.T) {
 	const hosts, times = 300, 12
 	for _, h := range harms {

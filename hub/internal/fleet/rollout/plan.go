@@ -57,6 +57,9 @@ var shares = [stages]float64{0, 0.005, 0.01, 0.10, 0.50, 1}
 const (
 	// perClass is how many hosts of a class experiment first: three, or one in a class of up to ten.
 	perClass = 3
+	// pairsPerClass is the least number of matched pairs of a class with enough hosts. Three make a
+	// harm of four times the noise visible before the first wave.
+	pairsPerClass = 3
 	// minClass is the size of a class below which every host needs a proof of its own.
 	minClass = 5
 	// labelled is the share above which hosts must have the labels of their fault domains.
@@ -157,12 +160,13 @@ func (p *Plan) divide() {
 				p.ByHost[i] = true
 			}
 		}
+		pairs := min(pairsPerClass, (len(members)-first)/2)
 		for k, i := range members {
 			p.Stage[i] = WaveAll
 			for s := Pairs; s < stages; s++ {
 				if k < first {
 					p.Stage[i] = Experiment
-				} else if k < max(first, min(len(members), first+int(math.Ceil(shares[s]*float64(len(members)))))) {
+				} else if k < first+max(pairs, int(math.Ceil(shares[s]*float64(len(members))))) {
 					p.Stage[i] = s
 				} else {
 					continue

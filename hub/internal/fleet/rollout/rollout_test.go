@@ -24,7 +24,8 @@ func TestPlan(t *testing.T) {
 			t.Errorf("host %s of the pairs has no like host", h.ID)
 		}
 	}
-	for s, want := range map[int]int{rollout.Experiment: 13, rollout.Wave1: 30, rollout.Wave10: 120, rollout.Wave50: 520,
+	for s, want := range map[int]int{rollout.Experiment: 13, rollout.Pairs: 28, rollout.Wave1: 30, rollout.Wave10: 120,
+		rollout.Wave50:  520,
 		rollout.WaveAll: 1000} {
 		if got := p.Share(s); got > want {
 			t.Errorf("%d hosts are changed after %s, want at most %d: %v", got, rollout.StageNames[s], want, perStage)

@@ -24,9 +24,9 @@ func soakTimes(t *testing.T) int {
 	return n
 }
 
-// TestSoakRollouts plays thousands of rollouts over 1 000 hosts and logs the rows of
+// TestSoakHarm plays thousands of rollouts over 1 000 hosts and logs the rows of
 // docs/evidence/rollouts.md.
-func TestSoakRollouts(t *testing.T) {
+func TestSoakHarm(t *testing.T) {
 	testenv.Need(t, testenv.Soak)
 	times := soakTimes(t)
 	for _, c := range []struct{ class, share string }{{"class-4", "1 %"}, {"class-3", "5 %"}, {"class-2", "20 %"}} {
@@ -41,6 +41,12 @@ func TestSoakRollouts(t *testing.T) {
 				touched[n/2], touched[n*9/10], touched[n-1], bad[n/2], bad[n*9/10], bad[n-1])
 		}
 	}
+}
+
+// TestSoakFalse counts halts without a cause, and proofs without an effect.
+func TestSoakFalse(t *testing.T) {
+	testenv.Need(t, testenv.Soak)
+	times := soakTimes(t)
 	for _, c := range []struct {
 		name           string
 		effect, spread float64
