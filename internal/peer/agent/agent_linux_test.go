@@ -234,7 +234,8 @@ func TestTalk(t *testing.T) {
 		{`{"ask":"hello","path":"x"}`, `{"error":"not a question of this protocol"}`},
 		{`{"ask":"hello"}{"ask":"hello"}`, `{"error":"not a question of this protocol"}`},
 		{`GET / HTTP/1.1`, `{"error":"not a question of this protocol"}`},
-		{strings.Repeat("x", maxQuestion+1), `{"error":"line is too long"}`},
+		{strings.Repeat("x", maxQuestion+1), `{"error":"not a question of this protocol"}`},
+		{strings.Repeat("x", maxOrder+1), `{"error":"line is too long"}`},
 	} {
 		conn := connect()
 		go func() { _, _ = io.WriteString(conn, c.say+"\n") }()

@@ -14,6 +14,8 @@ import (
 
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/fleet/executor"
+	"github.com/linerate/linerate/internal/fleet/order"
 )
 
 // DefaultSocket is where the agent of a host listens.
@@ -175,4 +177,35 @@ func (c *Client) Run(ctx context.Context, kind runs.Kind, id string) ([]byte, er
 		err = fmt.Errorf("ask agent at %s: %w", c.socket, errNotAnAnswer)
 	}
 	return a.Document, err
+}
+
+// orderWithin is how long a client waits for the answer to an order: a guard process has to start,
+// and storage may be slow.
+const orderWithin = time.Minute
+
+// Order hands a signed order to root and returns root's answer. It may be sent again after an error:
+// a host carries out an order once.
+func (c *Client) Order(ctx context.Context, envelope []byte) (order.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, orderWithin)
+	defer cancel()
+	a, err := c.ask(ctx, question{Ask: askOrder, Order: envelope})
+	if err == nil && a.Order == nil {
+		err = fmt.Errorf("ask agent at %s: %w", c.socket, errNotAnAnswer)
+	}
+	if err != nil {
+		return order.Answer{}, err
+	}
+	return *a.Order, nil
+}
+
+// Orders returns what became of the orders of one rollout, or of all with an empty name.
+func (c *Client) Orders(ctx context.Context, rollout string) (executor.Report, error) {
+	a, err := c.ask(ctx, question{Ask: askOrders, ID: rollout})
+	if err == nil && a.Report == nil {
+		err = fmt.Errorf("ask agent at %s: %w", c.socket, errNotAnAnswer)
+	}
+	if err != nil {
+		return executor.Report{}, err
+	}
+	return *a.Report, nil
 }

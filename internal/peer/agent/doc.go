@@ -1,5 +1,6 @@
 // Package agent gives users access to data of a host that only root may read: the journal of
-// changes, the runs and the measurements. Access to its socket is the permission.
+// changes, the runs and the measurements. Access to its socket is the permission. Where root asks
+// for it, the agent also takes signed orders of a fleet.
 //
 // # Model
 //
@@ -8,10 +9,13 @@
 // questions are read-only, and none names a file. The only argument, the id of a run or a
 // measurement, is checked before it becomes part of a file name.
 //
+// An order is the exception that writes. Access to the socket is no permission for it: package
+// executor checks signatures, ledger and policy, and the process that hands it over asserts nothing.
+//
 // # Protocol
 //
 // One JSON object a line in each direction, alternately, any number of times. A question has at
-// most 256 bytes:
+// most 256 bytes, an order 6 KiB:
 //
 //	{"ask":"hello"}                            {"version":"1.2.3","state":"/var/lib/linerate"}
 //	{"ask":"stamp"}                            {"stamp":"20480-1763812800000000000 …"}
@@ -26,6 +30,11 @@
 //	                                             newest first
 //	{"ask":"measurement","id":"20261122-…"}    {"document":{…}}
 //	                                             as it is stored, without blanks
+//
+//	{"ask":"order","order":"…"}                {"order":{"order":"o1","code":"trial",…}}
+//	                                             a signed order, in base64
+//	{"ask":"orders","id":"r1"}                 {"report":{"host":"…","epoch":5,"orders":[…]}}
+//	                                             what became of the orders of a rollout, or of all
 //
 // A failed question is answered by {"error":"…"}, with "missing":true if no object has that name. A
 // line that is no question of this list is answered by an error, and the server closes the

@@ -10,11 +10,14 @@ import (
 
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/fleet/executor"
+	"github.com/linerate/linerate/internal/fleet/order"
 )
 
 // Largest lines, in bytes.
 const (
 	maxQuestion = 256
+	maxOrder    = order.MaxEnvelope/3*4 + 100 // in base64
 	maxDocument = 16 << 20
 	maxAnswer   = maxDocument + 1<<10
 )
@@ -31,6 +34,9 @@ const (
 	askRun          ask = "run"
 	askMeasurements ask = "measurements"
 	askMeasurement  ask = "measurement"
+
+	askOrder  ask = "order"
+	askOrders ask = "orders"
 )
 
 // asks returns the two questions about a kind: for the list, and for one document.
@@ -45,6 +51,9 @@ func asks(kind runs.Kind) (list, one ask) {
 type question struct {
 	Ask ask    `json:"ask"`
 	ID  string `json:"id,omitempty"`
+	// Order is a signed order, as package order writes it; the connected process asserts nothing
+	// about it.
+	Order []byte `json:"order,omitempty"`
 }
 
 // kind returns the kind of stored documents that a question is about.
@@ -63,6 +72,8 @@ type answer struct {
 	Changes  []journal.Change `json:"changes,omitempty"`
 	Runs     []string         `json:"runs,omitempty"`
 	Document json.RawMessage  `json:"document,omitempty"`
+	Order    *order.Answer    `json:"order,omitempty"`
+	Report   *executor.Report `json:"report,omitempty"`
 	Error    string           `json:"error,omitempty"`
 	Missing  bool             `json:"missing,omitempty"` // with Error: the object does not exist
 }
@@ -78,7 +89,7 @@ var ErrTooLarge = fmt.Errorf("larger than %d MiB", maxDocument>>20)
 // parseQuestion parses one line, without its end.
 func parseQuestion(line []byte) (question, error) {
 	var q question
-	if len(line) > maxQuestion {
+	if len(line) > maxOrder {
 		return q, errNotAsked
 	}
 	dec := json.NewDecoder(bytes.NewReader(line))
@@ -89,7 +100,18 @@ func parseQuestion(line []byte) (question, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return question{}, errNotAsked
 	}
+	if len(line) > maxQuestion && q.Ask != askOrder || (len(q.Order) > 0) != (q.Ask == askOrder) {
+		return question{}, errNotAsked
+	}
 	switch q.Ask {
+	case askOrder:
+		if q.ID != "" || len(q.Order) > order.MaxEnvelope {
+			return question{}, errNotAsked
+		}
+	case askOrders:
+		if q.ID != "" && !order.ValidName(q.ID) {
+			return question{}, fmt.Errorf("%.100q is not the name of a rollout", q.ID)
+		}
 	case askHello, askStamp, askHistory, askRuns, askMeasurements:
 		if q.ID != "" {
 			return question{}, errNotAsked

@@ -12,6 +12,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/linerate/linerate/internal/fleet/executor"
 )
 
 // Limits of one server.
@@ -26,10 +28,12 @@ const (
 // Config says what a server answers, to which group, and where.
 type Config struct {
 	Local   Local
-	Version string       // of the program
-	Socket  string       // path; empty: DefaultSocket. Ignored if systemd passes a socket
-	Group   string       // name or number of the group that has access besides root; empty: none
-	Log     func(string) // receives one line per refused connection, from several goroutines; may be nil
+	Version string // of the program
+	Socket  string // path; empty: DefaultSocket. Ignored if systemd passes a socket
+	// Orders carries out signed orders of a fleet; nil: this agent takes none.
+	Orders *executor.Executor
+	Group  string       // name or number of the group that has access besides root; empty: none
+	Log    func(string) // receives one line per refused connection, from several goroutines; may be nil
 }
 
 // peer is the user at the other end of a connection.
@@ -158,12 +162,12 @@ func (s *server) may(who peer) bool {
 
 // talk answers one connection until it ends.
 func (s *server) talk(ctx context.Context, conn net.Conn) {
-	in := bufio.NewReaderSize(conn, maxQuestion+2)
+	in := bufio.NewReaderSize(conn, maxQuestion+2) // the few orders are longer
 	for {
 		if conn.SetReadDeadline(s.now().Add(s.silent)) != nil {
 			return
 		}
-		line, err := readLine(in, maxQuestion)
+		line, err := readLine(in, maxOrder)
 		if err != nil && !errors.Is(err, errLongLine) {
 			return
 		}
@@ -213,6 +217,17 @@ func (s *server) answer(ctx context.Context, q question) []byte {
 		s.mu.Lock()
 		a.Changes, err = s.history.history(ctx, s.Local, s.now())
 		s.mu.Unlock()
+	case askOrder:
+		if err = s.takesOrders(); err == nil {
+			done := s.Orders.Execute(ctx, q.Order)
+			a.Order = &done
+		}
+	case askOrders:
+		if err = s.takesOrders(); err == nil {
+			var report executor.Report
+			report, err = s.Orders.Report(ctx, q.ID)
+			a.Report = &report
+		}
 	case askRuns, askMeasurements:
 		a.Runs, err = s.Local.Runs(ctx, q.kind())
 	case askRun, askMeasurement:
@@ -232,6 +247,16 @@ func (s *server) answer(ctx context.Context, q question) []byte {
 		return failure(ErrTooLarge)
 	}
 	return append(line, '\n')
+}
+
+// errNoOrders reports an agent that takes no orders.
+var errNoOrders = errors.New("this agent takes no orders; root starts it with --orders")
+
+func (s *server) takesOrders() error {
+	if s.Orders == nil {
+		return errNoOrders
+	}
+	return nil
 }
 
 // document returns an answer with a stored document, whose numbers keep their spelling.

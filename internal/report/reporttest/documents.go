@@ -68,7 +68,9 @@ func Documents(t testing.TB) []Document {
 			RetentionSeconds: 1296000, MaxSizeBytes: 4e9,
 			Schedules: []string{"to-backup"}, Alerts: []string{"link-down"},
 		})},
-		{"agent", report.NewAgent(Envelope(), "/run/linerate/agent.sock", "linerate", "/var/lib/linerate")},
+		{"agent", report.NewAgent(Envelope(), "/run/linerate/agent.sock", "linerate", "/var/lib/linerate",
+			&report.AgentOrders{HostID: "h1", Keys: []string{"ann"}, Policy: []string{
+				"The fleet cannot change any setting of this host."}})},
 		{"inspect", inspect},
 		{"inspect-interfaces", interfaces()},
 		{"measure", measure},

@@ -1,0 +1,186 @@
+package mesh
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/linerate/linerate/internal/base/sorting"
+)
+
+// Kind is what an element of a path is.
+type Kind string
+
+// The kinds, from the smallest to the largest.
+const (
+	HostElement Kind = "host" // with its own link to the rack
+	Link        Kind = "link" // of a rack to a spine
+	RackPair    Kind = "rack-pair"
+	Rack        Kind = "rack"
+	Spine       Kind = "spine"
+)
+
+var size = map[Kind]int{HostElement: 0, Link: 1, RackPair: 2, Rack: 3, Spine: 4}
+
+// Element is a thing that a test crosses.
+type Element struct {
+	Kind Kind   `json:"kind"`
+	Name string `json:"name"` // id, rack, spine, or two of them with a blank
+}
+
+// Result is one test and its verdict.
+type Result struct {
+	Test
+	Spine string // that the test has crossed, from its ports and the fabric's hash; empty: not known
+	Bad   bool
+}
+
+// Suspect is an element with its evidence.
+type Suspect struct {
+	Element
+	// Score is the logarithm of how much more likely the results are if this element alone is bad than
+	// if none is.
+	Score float64 `json:"score_log_ratio"`
+	Tests int     `json:"tests_total"`
+	Bad   int     `json:"bad_tests_total"`
+}
+
+const (
+	// falseAlarm is the probability that a test of a good path is bad.
+	falseAlarm = 0.02
+	// enough is the score above which an element is named, beyond the logarithm of the number of
+	// elements that could have got it by chance.
+	enough = 3
+)
+
+// severities are the probabilities that a test across a bad element is bad; the likeliest counts.
+var severities = [...]float64{0.3, 0.5, 0.7, 0.9, 0.98}
+
+// elements are what a test crosses.
+func elements(hosts []Host, r Result) []Element {
+	a, b := hosts[r.A], hosts[r.B]
+	out := []Element{{HostElement, a.ID}, {HostElement, b.ID}, {Rack, a.Rack}}
+	if a.Rack == b.Rack {
+		return out
+	}
+	out = append(out, Element{Rack, b.Rack})
+	if r.Spine == "" {
+		return append(out, Element{RackPair, min(a.Rack, b.Rack) + " " + max(a.Rack, b.Rack)})
+	}
+	return append(out, Element{Spine, r.Spine}, Element{Link, a.Rack + " " + r.Spine}, Element{Link, b.Rack + " " + r.Spine})
+}
+
+// Vote returns all elements that tests have crossed, the likeliest culprit first.
+func Vote(hosts []Host, results []Result) []Suspect {
+	seen := make(map[Element]*Suspect)
+	for _, r := range results {
+		for _, e := range elements(hosts, r) {
+			s := seen[e]
+			if s == nil {
+				s = &Suspect{Element: e}
+				seen[e] = s
+			}
+			s.Tests++
+			if r.Bad {
+				s.Bad++
+			}
+		}
+	}
+	all := make([]Suspect, 0, len(seen))
+	for s := range maps.Values(seen) {
+		s.Score = math.Inf(-1)
+		for _, p := range severities {
+			score := float64(s.Bad)*math.Log(p/falseAlarm) + float64(s.Tests-s.Bad)*math.Log((1-p)/(1-falseAlarm))
+			s.Score = max(s.Score, score)
+		}
+		all = append(all, *s)
+	}
+	sorting.Func(all, func(a, b Suspect) int {
+		// With equal evidence, the smaller thing: a rack of one bad host is that host.
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(size[a.Kind], size[b.Kind]), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// Culprits names the elements that the results accuse, one after the other: the bad tests across the
+// first are taken out before the next vote.
+func Culprits(hosts []Host, results []Result, most int) []Suspect {
+	var named []Suspect
+	rest := slices.Clone(results)
+	for len(named) < most {
+		votes := Vote(hosts, rest)
+		if len(votes) == 0 || votes[0].Score < enough+math.Log(float64(len(votes))) {
+			break
+		}
+		named = append(named, votes[0])
+		rest = slices.DeleteFunc(rest, func(r Result) bool {
+			return r.Bad && slices.Contains(elements(hosts, r), votes[0].Element)
+		})
+	}
+	return named
+}
+
+// Second chooses the tests of a second stage: for each of the first suspects with at least one bad
+// test, k tests against hosts without a bad test, spread over the racks.
+func Second(hosts []Host, results []Result, suspects, k int, seed uint64) []Test {
+	bad, tested := make(map[int]int), make(map[int]bool)
+	for _, r := range results {
+		tested[r.A], tested[r.B] = true, true
+		if r.Bad {
+			bad[r.A]++
+			bad[r.B]++
+		}
+	}
+	rng := newRand(seed)
+	var clean []int
+	for i := range hosts {
+		if tested[i] && bad[i] == 0 {
+			clean = append(clean, i)
+		}
+	}
+	if len(clean) == 0 {
+		return nil
+	}
+	var tests []Test
+	for _, s := range Vote(hosts, results) {
+		if suspects == 0 || s.Bad == 0 {
+			break
+		}
+		suspects--
+		var members []int
+		for i, h := range hosts {
+			if touches(h, s.Element) {
+				members = append(members, i)
+			}
+		}
+		rng.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+		rng.Shuffle(len(clean), func(i, j int) { clean[i], clean[j] = clean[j], clean[i] })
+		found := 0
+		for n := range len(members) * len(clean) {
+			a, b := members[n%len(members)], clean[(n/len(members)+n)%len(clean)]
+			if a == b || s.Kind != HostElement && hosts[a].Rack == hosts[b].Rack {
+				continue
+			}
+			tests = append(tests, Test{a, b})
+			if found++; found == k {
+				break
+			}
+		}
+	}
+	return tests
+}
+
+// touches reports whether a host's tests can cross an element.
+func touches(h Host, e Element) bool {
+	switch e.Kind {
+	case HostElement:
+		return h.ID == e.Name
+	case Rack:
+		return h.Rack == e.Name
+	case Link, RackPair:
+		first, second := cut(e.Name)
+		return h.Rack == first || e.Kind == RackPair && h.Rack == second
+	}
+	return true
+}

@@ -1,0 +1,216 @@
+package rollout_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/hub/internal/fleet/rollout"
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/fleet/order"
+)
+
+// faults are the rows of what can die in the middle. Each gets the fleet, the victim, and the order
+// that is under way with its bytes; it returns whether the order, or the answer, is lost.
+var faults = []struct {
+	name string
+	do   func(f *fleet, host int, a rollout.Action, data []byte) bool
+}{
+	{"host cut off for an hour", func(f *fleet, host int, _ rollout.Action, _ []byte) bool {
+		f.hosts[host].cut = true
+		f.at(time.Hour, func() { f.hosts[host].cut = false })
+		return true
+	}},
+	{"host cut off for good", func(f *fleet, host int, _ rollout.Action, _ []byte) bool {
+		f.hosts[host].cut = true
+		return true
+	}},
+	{"hub dies", func(f *fleet, _ int, _ rollout.Action, _ []byte) bool { f.killHub(); return false }},
+	{"two hubs", func(f *fleet, _ int, _ rollout.Action, _ []byte) bool {
+		old := f.hub
+		f.killHub()
+		// The old one lives on and sends what it wants, before and after the new one has begun.
+		for _, wait := range []time.Duration{0, 3 * time.Minute, 20 * time.Minute} {
+			f.at(wait, func() {
+				for _, a := range old.m.Next() {
+					if a.Verb != "" {
+						old.m.Apply(rollout.Event{At: f.now, Kind: rollout.Sent, Host: a.Host, Verb: a.Verb})
+						code := f.hosts[a.Host].deliver(old.envelope(a)).Code
+						old.m.Apply(rollout.Event{At: f.now, Kind: rollout.Answered, Host: a.Host, Verb: a.Verb, Code: code})
+					}
+				}
+			})
+		}
+		return false
+	}},
+	{"order twice", func(f *fleet, host int, _ rollout.Action, data []byte) bool {
+		f.hosts[host].deliver(data)
+		for _, wait := range []time.Duration{time.Minute, 10 * time.Minute, 2 * time.Hour} {
+			f.at(wait, func() { f.hosts[host].deliver(data) })
+		}
+		return false
+	}},
+	{"order late", func(f *fleet, host int, _ rollout.Action, data []byte) bool {
+		f.at(7*time.Minute, func() { f.hosts[host].deliver(data) })
+		return true
+	}},
+	{"order a day late", func(f *fleet, host int, _ rollout.Action, data []byte) bool {
+		f.at(25*time.Hour, func() { f.hosts[host].deliver(data) })
+		return true
+	}},
+	{"order lost", func(*fleet, int, rollout.Action, []byte) bool { return true }},
+	{"commit before try", func(f *fleet, host int, a rollout.Action, _ []byte) bool {
+		a.Verb = order.Commit
+		f.hosts[host].deliver(f.hub.envelope(a))
+		return false
+	}},
+	{"commits lost for good", func(f *fleet, host int, _ rollout.Action, _ []byte) bool {
+		before := f.before
+		f.before = func(i int, a rollout.Action, data []byte) bool {
+			return i == host && a.Verb == order.Commit && a.Attempt == 0 || before(i, a, data)
+		}
+		return false
+	}},
+	{"power cut", func(f *fleet, host int, _ rollout.Action, _ []byte) bool {
+		f.hosts[host].restart(f.rng)
+		return true
+	}},
+	{"reinstalled", func(f *fleet, host int, _ rollout.Action, _ []byte) bool {
+		f.hosts[host].restart(f.rng)
+		f.hosts[host].disk = durable.NewMem()
+		return true
+	}},
+	{"disk full for ten minutes", func(f *fleet, host int, _ rollout.Action, _ []byte) bool {
+		full := durable.FullFrom(0)
+		f.hosts[host].hook = full
+		f.at(10*time.Minute, func() { f.hosts[host].hook = nil })
+		return false
+	}},
+	{"agent killed in the middle", func(f *fleet, host int, _ rollout.Action, data []byte) bool {
+		h := f.hosts[host]
+		left := f.rng.IntN(40)
+		h.hook = func(durable.Op) error {
+			if left--; left < 0 {
+				return errors.New("killed")
+			}
+			return nil
+		}
+		h.deliver(data)
+		h.hook = nil
+		h.kill()
+		return true
+	}},
+	{"foreign value", func(f *fleet, host int, _ rollout.Action, _ []byte) bool {
+		f.hosts[host].knobs.Set(rmem, "1000000")
+		return false
+	}},
+	{"clock of the host a year off", func(f *fleet, host int, _ rollout.Action, _ []byte) bool {
+		f.hosts[host].ahead = 365 * 24 * time.Hour
+		return false
+	}},
+}
+
+// at does something once, after a time.
+func (f *fleet) at(wait time.Duration, do func()) {
+	when, done := f.now+wait, false
+	f.later = append(f.later, func() {
+		if !done && f.now >= when {
+			done = true
+			do()
+		}
+	})
+}
+
+// steps are the moments of the protocol of one host at which a fault comes.
+var steps = []struct {
+	name  string
+	verb  order.Verb
+	after bool // the host has the order, the hub has no answer
+	delay time.Duration
+}{
+	{"before the try", order.Try, false, 0}, {"after the try", order.Try, true, 0}, {"in trial", order.Try, true, 30 * time.Second},
+	{"before the commit", order.Commit, false, 0}, {"after the commit", order.Commit, true, 0},
+	{"later", order.Commit, true, 20 * time.Minute},
+}
+
+// inject plays a rollout of n hosts with one fault at one step of the nth host that gets there.
+func inject(t *testing.T, n, fault, step, nth int) (unaccounted, stuck int, f *fleet) {
+	f = newFleet(t, n, uint64(1+fault*10+step))
+	s := steps[step]
+	left := nth
+	strike := func(host int, a rollout.Action, data []byte) bool {
+		if a.Verb != s.verb || left == 0 {
+			return false
+		}
+		if left--; left > 0 {
+			return false
+		}
+		if s.delay > 0 {
+			f.at(s.delay, func() { faults[fault].do(f, host, a, data) })
+			return false
+		}
+		return faults[fault].do(f, host, a, data)
+	}
+	if s.after {
+		f.after = strike
+	} else {
+		f.before = strike
+	}
+	f.run()
+	if left > 0 {
+		t.Errorf("%s, %s: the fault did not strike", faults[fault].name, s.name)
+	}
+	unaccounted, stuck = f.account()
+	return unaccounted, stuck, f
+}
+
+// everyFault injects all faults at all steps.
+func everyFault(t *testing.T, hosts int, nth func(*rand.Rand) int) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	runs, ends, committed := 0, make(map[rollout.Phase]int), 0
+	for fault := range faults {
+		for step := range steps {
+			unaccounted, stuck, f := inject(t, hosts, fault, step, nth(rng))
+			runs++
+			ends[f.hub.m.Phase()]++
+			committed += f.hub.m.Counts()[rollout.Committed]
+			if unaccounted != 0 || stuck != 0 {
+				t.Errorf("%s, %s: %d hosts unaccounted, %d stuck in trial; %s %s", faults[fault].name, steps[step].name,
+					unaccounted, stuck, f.hub.m.Phase(), f.hub.m.Reason())
+			}
+		}
+	}
+	t.Logf("%d runs of %d hosts: %v; %.2f %% of the hosts committed", runs, hosts, ends,
+		100*float64(committed)/float64(runs*hosts))
+}
+
+// TestEveryFault is the small version of TestSoakFaults.
+func TestEveryFault(t *testing.T) {
+	everyFault(t, 12, func(rng *rand.Rand) int { return 1 + rng.IntN(8) })
+}
+
+// TestHubKilledOften kills the hub at random messages of one rollout, and rebuilds it from the hosts.
+func TestHubKilledOften(t *testing.T) {
+	killHubOften(t, 30, 10)
+}
+
+func killHubOften(t *testing.T, hosts, times int) {
+	f := newFleet(t, hosts, 77)
+	killed := 0
+	f.hub.resumed = -10 * times
+	f.after = func(int, rollout.Action, []byte) bool {
+		if killed < times && f.rng.IntN(max(1, 2*hosts/times)) == 0 {
+			killed++
+			f.killHub()
+		}
+		return false
+	}
+	f.run()
+	unaccounted, stuck := f.account()
+	if unaccounted != 0 || stuck != 0 || killed < times {
+		t.Errorf("killed %d times: %d hosts unaccounted, %d stuck in trial", killed, unaccounted, stuck)
+	}
+	t.Log(fmt.Sprintf("killed %d times: %v", killed, f.hub.m.Counts()), f.hub.m.Phase(), f.hub.m.Reason())
+}

@@ -1,0 +1,76 @@
+//go:build soak
+
+package rollout_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
+)
+
+// soakTimes is the number of rollouts of each kind; LINERATE_ROLLOUTS sets another.
+func soakTimes(t *testing.T) int {
+	s := os.Getenv("LINERATE_ROLLOUTS")
+	if s == "" {
+		return 2000
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestSoakHarm plays thousands of rollouts over 1 000 hosts and logs the rows of
+// docs/evidence/rollouts.md.
+func TestSoakHarm(t *testing.T) {
+	testenv.Need(t, testenv.Soak)
+	times := soakTimes(t)
+	for _, c := range []struct{ class, share string }{{"class-4", "1 %"}, {"class-3", "5 %"}, {"class-2", "20 %"}} {
+		for _, h := range harms {
+			w := ordinary()
+			w.bad = c.class
+			h.alter(&w)
+			n := times / len(harms)
+			s := rollouts(t, 1000, n, w)
+			touched, bad := sorted(s.touched), sorted(s.bad)
+			t.Logf("| %s | %s | %d of %d | %d / %d / %d | %d / %d / %d |", c.share, h.name, s.halted, n,
+				touched[n/2], touched[n*9/10], touched[n-1], bad[n/2], bad[n*9/10], bad[n-1])
+		}
+	}
+}
+
+// TestSoakFalse counts halts without a cause, and proofs without an effect.
+func TestSoakFalse(t *testing.T) {
+	testenv.Need(t, testenv.Soak)
+	times := soakTimes(t)
+	for _, c := range []struct {
+		name           string
+		effect, spread float64
+	}{{"no effect anywhere", 0, 0}, {"no effect on the mean, 2 % between hosts", 0, 0.02}, {"3 % better everywhere", 0.03, 0.01},
+		{"1 % better everywhere", 0.01, 0.01}} {
+		w := ordinary()
+		w.effect, w.spread = c.effect, c.spread
+		all := rollouts(t, 1000, times, w)
+		t.Logf("| %s | %d | %d halted (%.1f %%) | %d proven (%.1f %%) | %d |", c.name, all.played, all.halted,
+			100*float64(all.halted)/float64(all.played), all.proven, 100*float64(all.proven)/float64(all.played), all.unproven)
+		if float64(all.halted) > 0.05*float64(all.played) || c.effect == 0 && float64(all.proven) > 0.05*float64(all.played) {
+			t.Errorf("%s: %v", c.name, all.reasons)
+		}
+	}
+}
+
+// TestSoakFaults injects every fault at every step of rollouts over 1 000 hosts.
+func TestSoakFaults(t *testing.T) {
+	testenv.Need(t, testenv.Soak)
+	everyFault(t, 1000, func(rng *rand.Rand) int { return 1 + rng.IntN(900) })
+}
+
+// TestSoakHubKilled kills the hub a hundred times in one rollout.
+func TestSoakHubKilled(t *testing.T) {
+	testenv.Need(t, testenv.Soak)
+	killHubOften(t, 1000, 100)
+}

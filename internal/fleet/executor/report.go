@@ -1,0 +1,106 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/fleet/order"
+)
+
+// Report is what a host has done with orders, as its journal shows it now. A hub can rebuild a
+// rollout from the reports of the hosts.
+type Report struct {
+	Host    string             `json:"host"`
+	Epoch   uint64             `json:"epoch"` // the highest that the host has seen; 0: it has never taken an order
+	Serials map[knob.ID]uint64 `json:"serials,omitempty"`
+	Orders  []Standing         `json:"orders"` // oldest first
+}
+
+// Standing is what became of one order.
+type Standing struct {
+	Order   string       `json:"order"`
+	Rollout string       `json:"rollout"`
+	Verb    order.Verb   `json:"verb"`
+	Of      string       `json:"of,omitempty"`
+	Answer  order.Answer `json:"answer"`
+}
+
+// Report returns the orders of one rollout, or of all with an empty name, and what became of them.
+// It takes no lock and writes nothing, so that it works on a full disk too.
+func (e *Executor) Report(ctx context.Context, rollout string) (Report, error) {
+	ledger, err := order.ReadLedger(e.FS, e.State)
+	if err != nil {
+		return Report{}, fmt.Errorf("report orders: %w", err)
+	}
+	r := Report{Host: e.Host, Orders: []Standing{}}
+	r.Epoch, r.Serials = ledger.Numbers()
+	for _, entry := range ledger.Entries() {
+		if err := ctx.Err(); err != nil {
+			return Report{}, err
+		}
+		o := entry.Order
+		if rollout != "" && o.Rollout != rollout {
+			continue
+		}
+		a, err := e.standing(ctx, entry)
+		if err != nil {
+			return Report{}, fmt.Errorf("report orders: %w", err)
+		}
+		r.Orders = append(r.Orders, Standing{o.ID, o.Rollout, o.Verb, o.Of, a})
+	}
+	return r, nil
+}
+
+// standing returns the answer to an order that was taken: a refusal as it was, everything else as
+// the journal shows it now.
+func (e *Executor) standing(ctx context.Context, entry order.Entry) (order.Answer, error) {
+	a, o := entry.Answer, entry.Order
+	if a.Code != "" && !a.Code.Acted() {
+		return a, nil
+	}
+	changes, err := journal.History(e.FS, e.State)
+	if err != nil {
+		return order.Answer{}, err
+	}
+	boot, err := e.BootID()
+	if err != nil {
+		return order.Answer{}, err
+	}
+	about := o.ID
+	if o.Verb != order.Try {
+		about = o.Of
+	}
+	c, found := changeOf(changes, about)
+	now := order.Answer{Order: o.ID, Code: order.Interrupted, Change: c.ID}
+	switch {
+	case !found && a.Code == "":
+	case !found: // the journal forgets changes that are over
+		now.Code = order.Reverted
+		if o.Verb == order.Undo {
+			now.Code = order.Undone
+		}
+	case c.State == journal.Undone:
+		now.Code, now.Text = order.Reverted, c.Note
+		if o.Verb == order.Undo || a.Code == order.Undone {
+			now.Code = order.Undone
+		}
+	case c.BootID != boot && c.State != journal.Persisted && !c.Knob.InFile():
+		now.Code, now.Text = order.NotPersisted, "the host has restarted since"
+	case o.Verb == order.Undo:
+		// An undo that a crash has interrupted: it is carried out when it comes again.
+	case c.State == journal.Trial && o.Verb == order.Try:
+		now.Code, now.Value = order.InTrial, c.To
+	case c.State != journal.Trial:
+		now.Code, now.Value = order.Committed, c.To
+		// What another program has set since is reported and left alone.
+		value, err := e.Read(ctx, c.Knob)
+		if d, _ := knob.Catalogue().Lookup(c.Knob); err != nil {
+			now.Text = err.Error()
+		} else if !d.Equal(value, c.To) {
+			now.Code, now.Value, now.Text = order.Foreign, value, "another program has set the knob since"
+		}
+	}
+	return now, nil
+}

@@ -1,0 +1,5 @@
+//go:build linux && soak
+
+package executor_test
+
+const killStride = 1
