@@ -42,6 +42,7 @@ type Home struct {
 	Bus        []string  `json:"bus,omitempty"`
 	Roots      string    `json:"roots,omitempty"`
 	ServerName string    `json:"server_name,omitempty"`
+	InGroups   []string  `json:"groups,omitempty"`
 	// Token is the invitation, until the host has its identity.
 	Token string `json:"token,omitempty"`
 
@@ -169,6 +170,9 @@ func (h *Home) Servers() []string {
 	return all
 }
 
+// Groups returns the groups whose messages the host may read.
+func (h *Home) Groups() []string { return h.InGroups }
+
 // RenewIn returns the time until the identity should be renewed: at two thirds of its life, counted
 // from when it came. The clock of the host may be wrong by any amount.
 func (h *Home) RenewIn() time.Duration {
@@ -213,7 +217,7 @@ func (h *Home) rotating() bool {
 // take keeps an answer.
 func (h *Home) take(a answer) error {
 	h.ID, h.Identity, h.Issued, h.Expires = a.ID, a.Identity, a.Issued, a.Expires
-	h.Bus, h.Roots, h.ServerName, h.Token = a.Bus, a.Roots, a.ServerName, ""
+	h.Bus, h.Roots, h.ServerName, h.InGroups, h.Token = a.Bus, a.Roots, a.ServerName, a.Groups, ""
 	h.got = h.now()
 	return h.store()
 }

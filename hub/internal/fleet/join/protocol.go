@@ -47,6 +47,7 @@ type answer struct {
 	Identity   string    `json:"identity,omitempty"`
 	Issued     time.Time `json:"issued,omitzero"`
 	Expires    time.Time `json:"expires,omitzero"`
+	Groups     []string  `json:"groups,omitempty"`
 	Bus        []string  `json:"bus,omitempty"`
 	Roots      string    `json:"roots,omitempty"`
 	ServerName string    `json:"server_name,omitempty"`
