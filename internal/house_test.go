@@ -119,6 +119,7 @@ var onlyIn = map[string][]string{
 	// The hub alone has a database and a web server; see also TestTheProgramLinksNoServer.
 	"github.com/prometheus": {"hub/internal/record", "hub/internal/alert", "hub/internal/web/api"},
 	"net/http":              {"hub/internal"},
+	"github.com/nats-io":    {"hub/internal/fleet/bus"},
 
 	// Of no room: they call methods by name, so that the linker keeps every exported method of the
 	// program (1.9 MB).
