@@ -254,7 +254,7 @@ func (b *builder) lookup(chain string, s *slot, filled bool) *ruleset.Rule {
 	}
 	var words []string
 	for _, t := range key {
-		set.Types = append(set.Types, typeOf(t))
+		set.Types = append(set.Types, ruleset.TypeOf(t))
 		words = append(words, word(t))
 	}
 	ranged := false
@@ -340,29 +340,6 @@ func (b *builder) rejecting(v ruleset.Verdict) string {
 	return c.Name
 }
 
-// typeOf returns nft's type of a term.
-func typeOf(t ruleset.Term) string {
-	switch t.Field {
-	case ruleset.Source, ruleset.Destination:
-		if t.Header == "ip6" {
-			return "ipv6_addr"
-		}
-		return "ipv4_addr"
-	case ruleset.SourcePort, ruleset.DestinationPort:
-		return "inet_service"
-	case ruleset.Protocol:
-		return "inet_proto"
-	case ruleset.InInterface, ruleset.OutInterface:
-		if t.Header == "iif" || t.Header == "oif" {
-			return "iface_index"
-		}
-		return "ifname"
-	case ruleset.State:
-		return "ct_state"
-	}
-	return "nf_proto"
-}
-
 // word names a term in the name of a set.
 func word(t ruleset.Term) string {
 	switch t.Field {
@@ -437,7 +414,7 @@ func (b *builder) tree(chain string, s *slot, by []ruleset.Field, depth int) mad
 		return flat
 	}
 	key := []ruleset.Term{{Field: s.tree, Header: s.members[0].header(s.tree)}}
-	set := &ruleset.Set{Data: "verdict", Types: []string{typeOf(key[0])}}
+	set := &ruleset.Set{Data: "verdict", Types: []string{ruleset.TypeOf(key[0])}}
 	bits := 0
 	for _, g := range all {
 		n, ok := g.at.Bits()
