@@ -14,6 +14,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/firewall/tally"
 )
 
 // DefaultSocket is where the agent of a host listens.
@@ -175,4 +176,14 @@ func (c *Client) Run(ctx context.Context, kind runs.Kind, id string) ([]byte, er
 		err = fmt.Errorf("ask agent at %s: %w", c.socket, errNotAnAnswer)
 	}
 	return a.Document, err
+}
+
+// Rules returns the counters of the packet filter's rules, and how many are left out, as
+// Local.Rules does.
+func (c *Client) Rules(ctx context.Context) ([]tally.Count, int, error) {
+	a, err := c.ask(ctx, question{Ask: askRules})
+	if err == nil && len(a.Rules) > tally.Most {
+		return nil, 0, fmt.Errorf("%w: %d rules", errNotAnAnswer, len(a.Rules))
+	}
+	return a.Rules, a.Left, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/firewall/tally"
 )
 
 // Largest lines, in bytes.
@@ -26,6 +27,7 @@ const (
 	askHello   ask = "hello"
 	askStamp   ask = "stamp"
 	askHistory ask = "history"
+	askRules   ask = "rules"
 
 	askRuns         ask = "runs"
 	askRun          ask = "run"
@@ -61,6 +63,8 @@ type answer struct {
 	State    string           `json:"state,omitempty"`
 	Stamp    string           `json:"stamp,omitempty"`
 	Changes  []journal.Change `json:"changes,omitempty"`
+	Rules    []tally.Count    `json:"rules,omitempty"`
+	Left     int              `json:"rules_left,omitempty"` // counters that are not in Rules
 	Runs     []string         `json:"runs,omitempty"`
 	Document json.RawMessage  `json:"document,omitempty"`
 	Error    string           `json:"error,omitempty"`
@@ -90,7 +94,7 @@ func parseQuestion(line []byte) (question, error) {
 		return question{}, errNotAsked
 	}
 	switch q.Ask {
-	case askHello, askStamp, askHistory, askRuns, askMeasurements:
+	case askHello, askStamp, askHistory, askRules, askRuns, askMeasurements:
 		if q.ID != "" {
 			return question{}, errNotAsked
 		}

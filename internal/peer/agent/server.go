@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -54,6 +55,7 @@ type server struct {
 	users   map[uint32]int // connections
 	open    map[net.Conn]bool
 	history cached
+	rules   counted
 	done    bool
 }
 
@@ -200,6 +202,9 @@ func (s *server) reply(conn net.Conn, line []byte) error {
 	return err
 }
 
+// errNoNetlink is what a unit with RestrictAddressFamilies= answers to a reader of rules.
+const errNoNetlink = syscall.EAFNOSUPPORT
+
 // answer returns the line that answers a question.
 func (s *server) answer(ctx context.Context, q question) []byte {
 	var a answer
@@ -213,6 +218,13 @@ func (s *server) answer(ctx context.Context, q question) []byte {
 		s.mu.Lock()
 		a.Changes, err = s.history.history(ctx, s.Local, s.now())
 		s.mu.Unlock()
+	case askRules:
+		s.mu.Lock()
+		a.Rules, a.Left, err = s.rules.rules(ctx, s.Local, s.now())
+		s.mu.Unlock()
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, errNoNetlink) {
+			err = fmt.Errorf("%w for this agent: %w", fs.ErrNotExist, err) // its unit lets it read no rules
+		}
 	case askRuns, askMeasurements:
 		a.Runs, err = s.Local.Runs(ctx, q.kind())
 	case askRun, askMeasurement:
