@@ -23,7 +23,7 @@ import (
 // longestRules bounds a file of rules in bytes: a hundred thousand elements take nft 10 MB.
 const longestRules = 256 << 20
 
-const firewallFrom = "read `FILE` instead of this namespace: nft -j list ruleset, iptables-save -c " +
+const firewallFrom = "read `FILE` instead of this namespace: nft [-j] list ruleset, iptables-save -c " +
 	"(ipset save before it), ipfw -a list or pfctl -vvsr; - is standard input"
 
 // firewallCommand looks at packet filters. Only optimise --apply changes them.
@@ -57,6 +57,7 @@ namespaces of its own and sends datagrams there for five seconds. It needs root 
 these namespaces. The prices are kept in the state directory, and used as long as kernel and processor stay.`,
 		Example: "  linerate firewall cost\n" +
 			"  linerate firewall cost --watch 10s\n" +
+			"  linerate firewall cost --from sosreport/sos_commands/networking/nft_list_ruleset\n" +
 			"  ssh router iptables-save -c | linerate firewall cost --from -",
 		Annotations: exits(exitNotPermitted, exitInterrupted),
 		Args:        cobra.NoArgs,

@@ -79,14 +79,18 @@ func (a *app) applyRules(ctx context.Context, offers []offer, trial time.Duratio
 	var why []string
 	for _, o := range all {
 		o.doc.Applied = &report.FirewallApplied{Changes: []journal.Change{}}
-		some, err := planned(ctx, o)
+		some, left, err := planned(ctx, o)
 		if err != nil {
 			return err
 		}
-		for _, k := range o.doc.Applied.Left {
-			why = append(why, k.Table+": "+k.Why)
+		for _, k := range left {
+			name := k.table.Family + " " + k.table.Name
+			o.doc.Applied.Left = append(o.doc.Applied.Left, report.FirewallKept{Table: name, Why: k.why})
+			why = append(why, name+": "+k.why)
 		}
-		plans = append(plans, some...)
+		for _, p := range some {
+			plans = append(plans, tableChange{p, o.doc.Applied})
+		}
 	}
 	if len(plans) == 0 {
 		return statusError{exitFailed, "apply rules: nothing changed: " + strings.Join(why, "; "),
@@ -101,10 +105,14 @@ type tableChange struct {
 	done *report.FirewallApplied
 }
 
-// planned rehearses the changes of an offer. Tables that are not changed are in its document.
-func planned(ctx context.Context, o offer) ([]tableChange, error) {
-	done := o.doc.Applied
-	var plans []tableChange
+// leftTable is a table that keeps its rules.
+type leftTable struct {
+	table *ruleset.Table
+	why   string
+}
+
+// planned rehearses the changes of an offer, and returns which tables keep their rules.
+func planned(ctx context.Context, o offer) (plans []*apply.Plan, left []leftTable, err error) {
 	claims := owner.Claims(o.before)
 	for i, t := range o.before.Tables {
 		after := o.result.Rules.Tables[i]
@@ -113,23 +121,23 @@ func planned(ctx context.Context, o offer) ([]tableChange, error) {
 			continue
 		}
 		if why := claimed(claims, t); why != "" {
-			done.Left = append(done.Left, report.FirewallKept{Table: name, Why: why})
+			left = append(left, leftTable{t, why})
 			continue
 		}
 		p, err := apply.Rehearse(ctx, o.before.Program, t, after)
 		switch {
 		case errors.Is(err, apply.ErrRefused), errors.Is(err, ruleset.ErrUnprintable):
-			done.Left = append(done.Left, report.FirewallKept{Table: name, Why: oneSentence(err)})
+			left = append(left, leftTable{t, oneSentence(err)})
 		case errors.Is(err, errors.ErrUnsupported):
-			return nil, flagError{fmt.Errorf("apply rules: nothing changed: %w", err),
+			return nil, nil, flagError{fmt.Errorf("apply rules: nothing changed: %w", err),
 				"install the programs of the rules and ip, or load what --output writes"}
 		case err != nil:
-			return nil, fmt.Errorf("apply rules: nothing changed: %w", err)
+			return nil, nil, fmt.Errorf("apply rules: nothing changed: %w", err)
 		default:
-			plans = append(plans, tableChange{p, done})
+			plans = append(plans, p)
 		}
 	}
-	return plans, nil
+	return plans, left, nil
 }
 
 // applicable returns the offers that can be applied.

@@ -73,6 +73,9 @@ writes anything; --dry-run ends there. A --budget too small to prove anything on
 run before the first change, with exit status 3 and the budget to ask for. --soak tests the changes
 once more after they have been in force for that time; Ctrl-C during this wait leaves them in force.
 
+For the goal packets, the rules of this host's packet filter are a candidate too, where firewall optimise
+has shorter ones and no other program writes to their table.
+
 --advice FILE tries the settings of a file instead of the remedies: a sysctl.conf, a TuneD profile, a
 script or a page, as check-advice reads them. The experiment then shows which of them help on this
 path. Settings that this kernel ignores, has no more or is harmed by are left alone, with the reason.
@@ -301,6 +304,11 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	}
 	near := loop.Near{Journal: j, Backend: hazard.Backend{Backend: live.New()}, For: leaseFor(f.budget),
 		Run: record.recorder.ID}
+	if o.Objective.Goal == goal.Packets && o.Asked == nil {
+		if near.Backend, o.Offered, err = a.offeredRules(ctx, near.Backend, o.DryRun, p); err != nil {
+			return err
+		}
+	}
 	if o.DryRun {
 		return a.tunePlan(ctx, near, far, target, o, p)
 	}

@@ -115,6 +115,7 @@ func Run(ctx context.Context, c Config, o Options) error {
 	start := func(part func(context.Context)) { parts.Go(func() { part(ctx) }) }
 	start(func(ctx context.Context) { d.sampleHost(ctx, sampler) })
 	start(d.sampleSelf)
+	start(d.sampleRules)
 	start(d.judgeHost)
 	start(d.scheduler.Run)
 	start(d.watcher.Run)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/firewall/tally"
 	"github.com/linerate/linerate/internal/peer/agent"
 )
 
@@ -67,10 +68,27 @@ func (s *hostSource) Run(ctx context.Context, kind runs.Kind, id string) ([]byte
 		func() ([]byte, error) { return s.far.Run(ctx, kind, id) })
 }
 
+// Rules returns the counters of the packet filter's rules, and how many are left out.
+func (s *hostSource) Rules(ctx context.Context) ([]tally.Count, int, error) {
+	type answer struct {
+		counts []tally.Count
+		left   int
+	}
+	of := func(rules func(context.Context) ([]tally.Count, int, error)) func() (answer, error) {
+		return func() (answer, error) {
+			counts, left, err := rules(ctx)
+			return answer{counts, left}, err
+		}
+	}
+	a, err := either(s, counters, of(s.local.Rules), of(s.far.Rules))
+	return a.counts, a.left, err
+}
+
 // What a question is about, for people. Who may not read changes may read nothing of the rest.
 const (
 	documents  = "tunes and measurements from the command line"
 	everything = "changes, tunes and measurements from the command line"
+	counters   = "counters of firewall rules"
 )
 
 // either reads the directory, and asks the agent for what this user may not read there.

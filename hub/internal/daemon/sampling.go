@@ -3,7 +3,9 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
 	"slices"
@@ -12,7 +14,9 @@ import (
 	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/hub/internal/record/peak"
 	"github.com/linerate/linerate/hub/internal/record/remote"
+	"github.com/linerate/linerate/hub/internal/rules"
 	"github.com/linerate/linerate/hub/internal/schedule"
+	"github.com/linerate/linerate/internal/firewall/read"
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
@@ -22,6 +26,8 @@ const (
 	sourceHost = "host"
 	sourceHub  = "hub"
 	sourceRuns = "measurements"
+
+	sourceRules = "rules"
 )
 
 // interval is the time between two readings of this host.
@@ -82,6 +88,35 @@ func (d *daemon) busyAt(ctx context.Context, name string, at time.Time) (bitsPer
 	return bitsPerSecond, true
 }
 
+// sampleRules keeps the counters of the packet filter's rules, if this user or the agent may read
+// them. A host without rules, or without an agent, has no such series, which is no problem.
+func (d *daemon) sampleRules(ctx context.Context) {
+	source := newHostSource(d.config)
+	var keeper rules.Keeper
+	for tick := range ticks(ctx, rules.Interval) {
+		counts, left, err := source.Rules(ctx)
+		if errors.Is(err, read.ErrChanging) {
+			continue // they stand in the next answer
+		}
+		closed, unreadable := errors.AsType[*closedError](err)
+		if unreadable && noAgent(closed.agent) || errors.Is(err, errors.ErrUnsupported) ||
+			errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil {
+			err = nil
+		}
+		if d.board.problem("rules", err) {
+			d.report("rules", err)
+		}
+		if err != nil {
+			continue
+		}
+		r := keeper.Take(tick, counts, left)
+		if len(r.Points)+len(r.Ended) > 0 {
+			d.append(r)
+			d.board.put(sourceRules, r)
+		}
+	}
+}
+
 // measured takes the results of a schedule.
 func (d *daemon) measured(r *sample.Reading) error {
 	d.append(r)
@@ -118,7 +153,7 @@ func Metrics() []*sample.Metric {
 
 // AllMetrics returns the metrics of everything that a hub keeps, sorted by name.
 func AllMetrics() []*sample.Metric {
-	all := slices.Concat(sample.Metrics(), peak.Metrics(), schedule.Metrics(), record.Metrics(), remote.Metrics(),
+	all := slices.Concat(sample.Metrics(), peak.Metrics(), rules.Metrics(), schedule.Metrics(), record.Metrics(), remote.Metrics(),
 		Metrics())
 	slices.SortFunc(all, func(a, b *sample.Metric) int { return cmp.Compare(a.Name, b.Name) })
 	return all

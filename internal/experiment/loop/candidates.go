@@ -151,7 +151,7 @@ func (r refusals) of(ctx context.Context, c tune.Candidate) string {
 	if why := r.asked[target{c.Side, c.Knob}]; why != "" {
 		return why
 	}
-	d, known := knob.Catalogue().Lookup(c.Knob)
+	d, known := lookup(c.Knob)
 	switch {
 	case len(c.Levels) == 0:
 		return "no level to try"

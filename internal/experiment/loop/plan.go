@@ -71,7 +71,7 @@ func (p *Plan) fill(ctx context.Context, o TuneOptions, candidates []tune.Candid
 	fixed := 0
 	for _, c := range candidates {
 		one := Planned{Candidate: c, Refused: refused.of(ctx, c)}
-		if d, known := knob.Catalogue().Lookup(c.Knob); known {
+		if d, known := lookup(c.Knob); known {
 			one.Disturbance, one.Risk = d.Disturbance, d.Risk
 		}
 		if c.Side == tune.Far && refused.farFixed != "" {

@@ -41,6 +41,7 @@ type TuneOptions struct {
 	Knobs    func(knob.ID) bool // nil: every candidate of the findings; otherwise only these
 	Wide     []knob.Definition  // also try these knobs without a finding
 	Asked    []Asked            // try these settings, and nothing else; nil: none
+	Offered  []Offered          // also try these for the goal packets, after those of the findings
 	FarFixed string             // clause that says why the far end cannot be changed; empty: it can
 	// clause that says why the far end must not change one knob, empty: it may; nil: it may change all
 	FarRefuses func(knob.ID) string
@@ -116,7 +117,7 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 		o.Step("reading the requested settings")
 		candidates, refused.asked = askedFor(ctx, before, o.Asked, both)
 	} else {
-		candidates = candidatesOf(before.Findings, o.Knobs)
+		candidates = withOffered(o, candidatesOf(before.Findings, o.Knobs), &refused)
 	}
 	if len(o.Wide) > 0 {
 		o.Step("reading the requested knobs")
@@ -155,7 +156,7 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	config.MaxTrials = o.MaxTrials
 	config.Soak = o.Soak
 	config.Seed = o.Seed
-	config.Lookup = knob.Catalogue().Lookup
+	config.Lookup = lookup
 	config.Guards = guardsFor(o.Objective)
 	config.Refuse = func(c tune.Candidate) string { return refused.of(ctx, c) }
 	if o.Checkpoint != nil {

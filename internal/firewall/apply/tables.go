@@ -87,6 +87,9 @@ func (b *Tables) Add(p *Plan) error {
 	return nil
 }
 
+// Keep makes a plan known without storing it, for a look at what it would change.
+func (b *Tables) Keep(p *Plan) { b.remember(p) }
+
 func (b *Tables) remember(p *Plan) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

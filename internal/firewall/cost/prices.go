@@ -76,6 +76,11 @@ func (p *Prices) Missed(program ruleset.Program, t *ruleset.Table, r *ruleset.Ru
 	return missed
 }
 
+// Met returns the prices of one look at a rule: of one that does not match, and of one that does.
+func (p *Prices) Met(program ruleset.Program, t *ruleset.Table, r *ruleset.Rule) (missed, matched float64) {
+	return p.rule(program, t, r)
+}
+
 // Typical returns the price of one look at a rule that does not match, where only the number of
 // rules is known: the mean of one that compares an address and one that compares a port, in a table
 // of both network protocols.

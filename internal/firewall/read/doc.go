@@ -2,7 +2,7 @@
 //
 // # Model
 //
-// [NFT] reads nft -j list ruleset, [IPTables] iptables-save and ip6tables-save with or without
+// [NFT] reads nft -j list ruleset, [NFTText] what nft prints without -j and files of that form, [IPTables] iptables-save and ip6tables-save with or without
 // counters, [IPSet] ipset save, [IPFW] ipfw -a list, [PF] pfctl -vvsr. [Detect] chooses among them
 // by what the text begins with. [Live] asks the programs of this host.
 //

@@ -54,17 +54,37 @@ func Any(b []byte) (*ruleset.Ruleset, error) {
 			return nil, err
 		}
 		return IPTables(bytes.NewReader(b[at:]), sets)
+	case nftText(begin):
+		return NFTText(bytes.NewReader(b))
 	case begin[0] == '*', begin[0] == '#':
 		return IPTables(bytes.NewReader(b), nil)
 	case begin[0] == '@':
 		return PF(bytes.NewReader(b))
-	case word == "table":
-		return nil, errors.New("read rules: this is nft's text: save them with nft -j list ruleset")
 	case len(word) == 5 && strings.Trim(word, "0123456789") == "":
 		return IPFW(bytes.NewReader(b))
 	}
 	return nil, fmt.Errorf("read rules: %.60q begins no text of nft -j, iptables-save, ipset save, "+
 		"ipfw -a list or pfctl -vvsr", line)
+}
+
+// nftText reports whether a text is one of nft: behind comments it begins with a table, or with what
+// files for nft -f have before it.
+func nftText(b []byte) bool {
+	for line := range bytes.Lines(b) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		word, rest, _ := strings.Cut(string(line), " ")
+		switch word {
+		case "table":
+			return true
+		case "flush", "define", "include", "destroy", "delete", "add":
+			return word != "add" || strings.HasPrefix(rest, "table ")
+		}
+		return false
+	}
+	return false
 }
 
 // Live reads the rules of the network namespace of this process with the programs that made them. A

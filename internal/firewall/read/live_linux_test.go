@@ -117,7 +117,7 @@ func TestAny(t *testing.T) {
 		text string
 		want ruleset.Program
 	}{
-		{`{"nftables": []}`, ruleset.NFT}, {saved, ruleset.IPTablesLegacy}, {savedSets + saved, ruleset.IPTablesLegacy},
+		{`{"nftables": []}`, ruleset.NFT}, {"# of a router\ntable inet t {\n}\n", ruleset.NFT}, {saved, ruleset.IPTablesLegacy}, {savedSets + saved, ruleset.IPTablesLegacy},
 		{ipfwList, ruleset.IPFW}, {pfList, ruleset.PF},
 		{strings.Replace(saved, "v1.8.9", "v1.8.9 (nf_tables)", 1), ruleset.IPTablesNFT},
 	} {
@@ -126,7 +126,7 @@ func TestAny(t *testing.T) {
 			t.Errorf("%.30q: %v, want %s", c.text, err, c.want)
 		}
 	}
-	for _, bad := range []string{"", "table inet t {\n}\n", savedSets, "hello", "\x1f\x8b\x08"} {
+	for _, bad := range []string{"", "table inet t {\n", savedSets, "hello", "\x1f\x8b\x08"} {
 		if r, err := read.Any([]byte(bad)); err == nil {
 			t.Errorf("%.30q is of %s", bad, r.Program)
 		}

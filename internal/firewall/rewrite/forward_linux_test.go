@@ -42,6 +42,7 @@ type router struct {
 	socket      int
 	outbox      *sys.Outbox
 	nanoseconds []float64 // of CPU time for each packet of a batch
+	partial     bool      // it has not all counters, and shows what a part of the work takes
 }
 
 func (r *router) open(ctx context.Context) error {
@@ -214,6 +215,9 @@ func routers(b *testing.B) []*router {
 		{name: "nft, as written", load: restore(ruleset.NFT, text(nft)), counters: list},
 		{name: "nft, optimised", load: restore(ruleset.NFT, shorter(nft)), counters: list},
 		{name: "nft -o", load: piped(text(nft), "nft", "-o", "-f", "-"), counters: list}}
+	for _, h := range handmade() {
+		all = append(all, &router{name: h.name, load: piped(h.text, "nft", "-f", "-"), counters: list, partial: h.partial})
+	}
 	for _, p := range []ruleset.Program{ruleset.IPTablesNFT, ruleset.IPTablesLegacy} {
 		save := counted(string(p)+"-save", "-c")
 		all = append(all,
@@ -237,6 +241,52 @@ func routers(b *testing.B) []*router {
 	make, load := piped(sets.String(), "ipset", "restore"), restore(ruleset.IPTablesLegacy, rules+"COMMIT\n")
 	return append(all, &router{name: "ipset by hand, iptables-legacy", counters: counted("ipset", "save"),
 		load: func(ctx context.Context) error { return errors.Join(make(ctx), load(ctx)) }})
+}
+
+// handwritten is a way to count the packets of houses that the rewriter does not make.
+type handwritten struct {
+	name, text string
+	partial    bool
+}
+
+// handmade are ways to get closer to the rate without rules, and what the parts of the work take.
+func handmade() []handwritten {
+	chain := func(first, rules string) string {
+		return "table ip filter {\n" + first + " chain forward {\n  type filter hook forward priority filter; policy accept;\n" +
+			rules + " }\n}\n"
+	}
+	// mapped makes a map from houses to chains of one body.
+	mapped := func(name, field, key, body string) (sets, rule string) {
+		elements := ""
+		for i := range 40 {
+			sets += fmt.Sprintf(" chain %s%d {\n%s }\n", name, i, body)
+			elements += fmt.Sprintf(key, i, name, i)
+		}
+		return sets, "  " + field + " vmap { " + strings.TrimSuffix(elements, ", ") + " }\n"
+	}
+	const prefix, plain = "10.9.%d.0 : jump %s%d, ", "ip %s & 255.255.255.0"
+	both := func(body string) string {
+		from, a := mapped("s", fmt.Sprintf(plain, "saddr"), prefix, body)
+		to, b := mapped("d", fmt.Sprintf(plain, "daddr"), prefix, body)
+		return chain(from+to, a+b)
+	}
+	one, alone := mapped("s", fmt.Sprintf(plain, "saddr"), prefix, "  counter\n  meta l4proto tcp counter\n")
+	joined := func(end string) (string, string) {
+		sets, elements := "", ""
+		for i := range 40 {
+			sets += fmt.Sprintf(" chain %st%d {\n  counter\n  counter\n }\n chain %su%d {\n  counter\n }\n", end, i, end, i)
+			elements += fmt.Sprintf("10.9.%d.0 . tcp : jump %st%d, 10.9.%d.0 . udp : jump %su%d, ", i, end, i, i, end, i)
+		}
+		return sets, "  ip " + end + " & 255.255.255.0 . meta l4proto vmap { " + strings.TrimSuffix(elements, ", ") + " }\n"
+	}
+	from, a := joined("saddr")
+	to, b := joined("daddr")
+	return []handwritten{
+		{"nft, a chain with one counter", chain("", "  counter\n"), true},
+		{"nft, one lookup for one end alone", chain(one, alone), true},
+		{"nft, both counters in one rule", both("  counter meta l4proto tcp counter\n"), false},
+		{"nft, one key of address, protocol", chain(from+to, a+b), true},
+	}
 }
 
 // BenchmarkForward sends the packets of forty houses through routers with 160 counting rules in all
@@ -305,7 +355,7 @@ func forward(b *testing.B, all []*router) {
 				want = got
 			}
 			kept := shared(want, got)
-			if line += fmt.Sprintf(", %d of %d counters as written", kept, len(want)); kept != len(want) {
+			if line += fmt.Sprintf(", %d of %d counters as written", kept, len(want)); kept != len(want) && !r.partial {
 				b.Errorf("%s: only %d of %d counters are the same", r.name, kept, len(want))
 			}
 		}

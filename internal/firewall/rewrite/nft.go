@@ -254,7 +254,7 @@ func (b *builder) lookup(chain string, s *slot, filled bool) *ruleset.Rule {
 	}
 	var words []string
 	for _, t := range key {
-		set.Types = append(set.Types, typeOf(t))
+		set.Types = append(set.Types, ruleset.TypeOf(t))
 		words = append(words, word(t))
 	}
 	ranged := false
@@ -287,6 +287,7 @@ func (b *builder) lookup(chain string, s *slot, filled bool) *ruleset.Rule {
 	// Without counters and comments a short list is in the rule.
 	plain := !set.Counting && !slices.ContainsFunc(set.Elements, func(e ruleset.Element) bool { return e.Comment != "" })
 	if !plain || len(set.Elements) > 16 {
+		set.Size = roomy(set)
 		set.Name = b.named(chain + "_" + strings.Join(words, "_"))
 		b.sets = append(b.sets, set)
 	} else {
@@ -338,29 +339,6 @@ func (b *builder) rejecting(v ruleset.Verdict) string {
 	c := &ruleset.Chain{Name: b.named("rejecting"), Rules: []*ruleset.Rule{{Statements: []ruleset.Statement{v}}}}
 	b.extra = append(b.extra, c)
 	return c.Name
-}
-
-// typeOf returns nft's type of a term.
-func typeOf(t ruleset.Term) string {
-	switch t.Field {
-	case ruleset.Source, ruleset.Destination:
-		if t.Header == "ip6" {
-			return "ipv6_addr"
-		}
-		return "ipv4_addr"
-	case ruleset.SourcePort, ruleset.DestinationPort:
-		return "inet_service"
-	case ruleset.Protocol:
-		return "inet_proto"
-	case ruleset.InInterface, ruleset.OutInterface:
-		if t.Header == "iif" || t.Header == "oif" {
-			return "iface_index"
-		}
-		return "ifname"
-	case ruleset.State:
-		return "ct_state"
-	}
-	return "nf_proto"
 }
 
 // word names a term in the name of a set.
@@ -437,7 +415,7 @@ func (b *builder) tree(chain string, s *slot, by []ruleset.Field, depth int) mad
 		return flat
 	}
 	key := []ruleset.Term{{Field: s.tree, Header: s.members[0].header(s.tree)}}
-	set := &ruleset.Set{Data: "verdict", Types: []string{typeOf(key[0])}}
+	set := &ruleset.Set{Data: "verdict", Types: []string{ruleset.TypeOf(key[0])}}
 	bits := 0
 	for _, g := range all {
 		n, ok := g.at.Bits()
@@ -459,7 +437,8 @@ func (b *builder) tree(chain string, s *slot, by []ruleset.Field, depth int) mad
 			inner[i] = classify(without(m.rule, s.tree, g.at), b.regions)
 		}
 		m := b.best(own.Name, inner, by, depth-1)
-		own.Rules = m.rules
+		own.Rules = fused(m.rules)
+		m.length -= float64(len(m.rules) - len(own.Rules))
 		b.extra = append(b.extra, own)
 		e := ruleset.Element{Key: []ruleset.Range{g.at}, Verdict: ruleset.Verdict{Kind: ruleset.Jump, Chain: own.Name}}
 		if masked {
@@ -472,6 +451,7 @@ func (b *builder) tree(chain string, s *slot, by []ruleset.Field, depth int) mad
 	}
 	set.Sort()
 	if len(set.Elements) > 16 {
+		set.Size = roomy(set)
 		set.Name = b.named(chain + "_" + word(key[0]))
 		b.sets = append(b.sets, set)
 	} else {
@@ -482,6 +462,38 @@ func (b *builder) tree(chain string, s *slot, by []ruleset.Field, depth int) mad
 	p := cost.Measured()
 	out := made{rules: []*ruleset.Rule{r}, length: 1 + inside.length/n}
 	out.price = b.price(out.rules) + p.Jump + inside.price/n
+	return out
+}
+
+// roomy returns a size for a named set of single values: twice its elements at least, for those that
+// are added later. The kernel takes its faster table for a set of a known size (nft_hash_estimate).
+// It is 0 for other sets, which have no such table.
+func roomy(s *ruleset.Set) uint64 {
+	if s.Interval() {
+		return 0
+	}
+	size := uint64(64)
+	for size < 2*uint64(len(s.Elements)) {
+		size *= 2
+	}
+	return size
+}
+
+// fused puts a rule that counts every packet and the one behind it into one rule, which counts and
+// goes on to compare: the kernel spends some 20 ns less on a packet. Both have one comment.
+func fused(rules []*ruleset.Rule) []*ruleset.Rule {
+	out := slices.Clone(rules)
+	for i := 0; i+1 < len(out); i++ {
+		a, b := out[i], out[i+1]
+		if len(a.Statements) != 1 || a.Comment != b.Comment || b.Barrier() {
+			continue
+		}
+		if _, ok := a.Statements[0].(*ruleset.Counter); !ok {
+			continue
+		}
+		out[i] = &ruleset.Rule{Comment: a.Comment, Statements: slices.Concat(a.Statements, b.Statements)}
+		out = slices.Delete(out, i+1, i+2)
+	}
 	return out
 }
 

@@ -3,6 +3,7 @@ package rewrite
 import (
 	"slices"
 
+	"github.com/linerate/linerate/internal/firewall/cost"
 	"github.com/linerate/linerate/internal/firewall/equal"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
 )
@@ -54,6 +55,35 @@ func PerPacket(before, after *ruleset.Ruleset) (old, now float64, counted bool) 
 		return old / weights, now / weights, true
 	}
 	return plainOld / float64(len(all)), plainNow / float64(len(all)), false
+}
+
+// mostPriced bounds the packets whose rules are priced.
+const mostPriced = 300
+
+// nanoseconds returns what rules cost a packet on average, of those at the ends of the intervals of
+// the old ones.
+func nanoseconds(before, after *ruleset.Ruleset) float64 {
+	p := cost.Measured()
+	sum, packets := 0.0, 0
+	prices := make(map[*ruleset.Rule][2]float64)
+	for _, hook := range hooks(before) {
+		for _, packet := range equal.Directed(before, hook, mostPriced) {
+			packets++
+			for _, step := range after.Trace(hook, packet, nil).Steps {
+				both, ok := prices[step.Rule]
+				if !ok {
+					both[0], both[1] = p.Met(after.Program, step.Table, step.Rule)
+					prices[step.Rule] = both
+				}
+				if step.Matched {
+					sum += both[1]
+				} else {
+					sum += both[0]
+				}
+			}
+		}
+	}
+	return sum / float64(max(packets, 1))
 }
 
 // hooks returns the hooks of a ruleset, each once.

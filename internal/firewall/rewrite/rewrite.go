@@ -43,7 +43,31 @@ func Optimise(r *ruleset.Ruleset, limits equal.Limits) Result {
 	return out
 }
 
+// gain is what decision trees must save of the forms in which each rule has one place, which read
+// more easily: in rules that a packet meets, multiplied by what these cost.
+const gain = 0.85
+
 func optimise(r *ruleset.Ruleset, limits equal.Limits) Result {
+	made, changed := build(r, nil, true)
+	if len(changed) == 0 {
+		return proven(r, limits)
+	}
+	usual, _ := Build(r, nil)
+	before, others, _ := PerPacket(r, usual)
+	_, after, counted := PerPacket(r, made)
+	price := nanoseconds(r, made)
+	if after >= worth*before || price >= nanoseconds(r, r) || after*price >= gain*others*nanoseconds(r, usual) {
+		return proven(r, limits)
+	}
+	proof := equal.Prove(r, made, limits)
+	if proof.Answer != equal.Equal {
+		return proven(r, limits) // whose proof takes less
+	}
+	return Result{Rules: made, Changed: changed, Proof: proof, Before: before, After: after, Counted: counted}
+}
+
+// proven offers the forms in which each rule has one place.
+func proven(r *ruleset.Ruleset, limits equal.Limits) Result {
 	out := Result{Rules: r}
 	refused := make(map[string]bool)
 	for {
@@ -88,9 +112,18 @@ func optimise(r *ruleset.Ruleset, limits equal.Limits) Result {
 
 func name(t *ruleset.Table) string { return t.Family + " " + t.Name }
 
-// Build makes new rules without a proof. keep names chains that are left alone; nil is none.
+// Build makes new rules without a proof, in which each rule has one place. keep names chains that
+// are left alone; nil is none.
 func Build(r *ruleset.Ruleset, keep func(*ruleset.Table, *ruleset.Chain) bool) (*ruleset.Ruleset, []Change) {
+	return build(r, keep, false)
+}
+
+// build makes new rules. Chains that no tree is made for are as Build makes them; there is no change
+// without any tree that was asked for.
+func build(r *ruleset.Ruleset, keep func(*ruleset.Table, *ruleset.Chain) bool,
+	share bool) (*ruleset.Ruleset, []Change) {
 	made := *r
+	trees := 0
 	made.Tables = slices.Clone(r.Tables)
 	var changed []Change
 	for i, t := range r.Tables {
@@ -98,6 +131,7 @@ func Build(r *ruleset.Ruleset, keep func(*ruleset.Table, *ruleset.Chain) bool) (
 		if b == nil {
 			continue
 		}
+		b.share = share
 		for _, c := range t.Chains {
 			if len(c.Rules) < 3 || keep != nil && keep(t, c) {
 				b.chains = append(b.chains, c)
@@ -120,6 +154,10 @@ func Build(r *ruleset.Ruleset, keep func(*ruleset.Table, *ruleset.Chain) bool) (
 		}
 		table.Sets = append(slices.Clone(t.Sets), b.sets...)
 		made.Tables[i] = &table
+		trees += b.trees
+	}
+	if share && trees == 0 {
+		return r, nil
 	}
 	return &made, changed
 }
@@ -229,6 +267,8 @@ type builder struct {
 	extra   []*ruleset.Chain
 	sets    []*ruleset.Set
 	taken   map[string]bool // names of chains and sets
+	share   bool            // rules may have several places, in decision trees
+	trees   int             // chains where some have
 }
 
 // newBuilder returns nil for a table that no form is known for.
@@ -284,6 +324,12 @@ func (b *builder) chain(c *ruleset.Chain) ([]*ruleset.Rule, bool) {
 		items[i] = classify(r, b.regions)
 		if c.LastMatch && !items[i].decides {
 			items[i].barrier, items[i].counts, items[i].simple = true, false, false
+		}
+	}
+	if b.share && b.program != ruleset.IPFW && b.program != ruleset.PF {
+		if rules, ok := b.shared(c, items); ok {
+			b.trees++
+			return rules, true
 		}
 	}
 	var rules []*ruleset.Rule

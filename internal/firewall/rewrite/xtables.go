@@ -67,8 +67,11 @@ func splits(f ruleset.Field, r ruleset.Range) bool {
 	return ok && bits > 0
 }
 
-// in returns a rule of iptables in a chain.
+// in returns a rule in a chain, whose name is in the text of a rule of iptables.
 func in(r *ruleset.Rule, chain string) *ruleset.Rule {
+	if r.Text == "" {
+		return r
+	}
 	_, rest, ok := strings.Cut(strings.TrimPrefix(r.Text, "-A "), " ")
 	if !ok {
 		rest = ""

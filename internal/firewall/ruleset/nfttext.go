@@ -148,6 +148,29 @@ func (s *Set) Fields() []Field {
 	return fields
 }
 
+// TypeOf returns nft's type of a term.
+func TypeOf(t Term) string {
+	switch t.Field {
+	case Source, Destination:
+		if t.Header == "ip6" {
+			return "ipv6_addr"
+		}
+		return "ipv4_addr"
+	case SourcePort, DestinationPort:
+		return "inet_service"
+	case Protocol:
+		return "inet_proto"
+	case InInterface, OutInterface:
+		if t.Header == "iif" || t.Header == "oif" {
+			return "iface_index"
+		}
+		return "ifname"
+	case State:
+		return "ct_state"
+	}
+	return "nf_proto"
+}
+
 // fieldOfType returns a field that writes values of a type as nft does.
 func fieldOfType(t string) Field {
 	switch t {

@@ -4,19 +4,24 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/runs"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 )
@@ -389,4 +394,62 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestRules: counters of the rules of a namespace are read with the comments of their rules, and
+// grow with the packets.
+func TestRules(t *testing.T) {
+	testenv.Need(t, testenv.NetNS, testenv.Peers)
+	nft := testenv.Program(t, "nft")
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the thread and its namespace end with this function
+		done <- func() error {
+			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+				return err
+			}
+			text := "table ip acct {\nchain out {\ntype filter hook output priority 0;\n"
+			for i := range 40 {
+				for _, body := range []string{"ip saddr", "ip daddr"} {
+					text += fmt.Sprintf("%s 127.0.%d.0/24 counter comment \"house %d\"\n", body, i, i)
+				}
+			}
+			load := exec.Command(nft, "-f", "-")
+			load.Stdin = strings.NewReader(text + "}\n}\n")
+			if out, err := load.CombinedOutput(); err != nil {
+				return fmt.Errorf("nft: %w: %s", err, out)
+			}
+			if out, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
+				return fmt.Errorf("ip: %w: %s", err, out)
+			}
+			takes, err := net.ListenPacket("udp", "127.0.7.1:0")
+			if err != nil {
+				return err
+			}
+			defer takes.Close()
+			conn, err := net.Dial("udp", takes.LocalAddr().String())
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			for range 5 {
+				if _, err := conn.Write([]byte("x")); err != nil {
+					return err
+				}
+			}
+			counts, left, err := Local{}.Rules(t.Context())
+			if err != nil || len(counts) != 80 || left != 0 {
+				return fmt.Errorf("%d counts, %d left out: %w", len(counts), left, err)
+			}
+			for _, c := range counts {
+				if c.Name == "house 7" && c.Match == "ip daddr 127.0.7.0/24" && c.Packets == 5 && c.Bytes == 145 {
+					return nil
+				}
+			}
+			return fmt.Errorf("no count has the packets: %+v", counts)
+		}()
+	}()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }

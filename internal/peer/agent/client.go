@@ -14,6 +14,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/firewall/tally"
 	"github.com/linerate/linerate/internal/fleet/executor"
 	"github.com/linerate/linerate/internal/fleet/order"
 )
@@ -208,4 +209,14 @@ func (c *Client) Orders(ctx context.Context, rollout string) (executor.Report, e
 		return executor.Report{}, err
 	}
 	return *a.Report, nil
+}
+
+// Rules returns the counters of the packet filter's rules, and how many are left out, as
+// Local.Rules does.
+func (c *Client) Rules(ctx context.Context) ([]tally.Count, int, error) {
+	a, err := c.ask(ctx, question{Ask: askRules})
+	if err == nil && len(a.Rules) > tally.Most {
+		return nil, 0, fmt.Errorf("%w: %d rules", errNotAnAnswer, len(a.Rules))
+	}
+	return a.Rules, a.Left, err
 }

@@ -22,6 +22,8 @@
 //	                                             changes whenever one of them has changed
 //	{"ask":"history"}                          {"changes":[…]}
 //	                                             as in linerate.history/1, oldest first
+//	{"ask":"rules"}                            {"rules":[{"table":"ip filter",…}],"rules_left":12}
+//	                                             counters of the packet filter's rules, at most 256
 //	{"ask":"runs"}                             {"runs":["20261122-130405-7f3a",…]}
 //	                                             newest first
 //	{"ask":"run","id":"20261122-130405-7f3a"}  {"document":{…}}
@@ -57,6 +59,9 @@
 // unix(7), socket(7); sd_listen_fds(3) for a socket that systemd has opened.
 //
 // # Limits
+//
+// The unit dist/systemd/linerate-agent.service lets the agent run no program and open no netlink
+// socket. It then answers that there are no rules for it; linerate-agent-rules.conf permits both.
 //
 // The server runs on Linux only. A document of more than 16 MiB is refused.
 package agent

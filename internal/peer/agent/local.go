@@ -13,6 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/firewall/read"
+	"github.com/linerate/linerate/internal/firewall/tally"
 )
 
 // Local reads the data on this host, as the user who runs the program.
@@ -64,6 +66,44 @@ func (l Local) Run(_ context.Context, kind runs.Kind, id string) ([]byte, error)
 		}
 	}
 	return store.Read(id)
+}
+
+// Rules returns the counters of the packet filter's rules in the network namespace of this process,
+// at most tally.Most, and how many are left out. A host without rules has none. The error is
+// fs.ErrPermission without the right to read rules, and read.ErrChanging while another program
+// rewrites them.
+func (l Local) Rules(ctx context.Context) ([]tally.Count, int, error) {
+	all, err := read.Live(ctx)
+	if errors.Is(err, read.ErrNone) {
+		return nil, 0, nil
+	} else if err != nil {
+		return nil, 0, err
+	}
+	counts, left := tally.Of(all, tally.Most)
+	return counts, left, nil
+}
+
+// rulesFresh is how long an answer about rules is used again: to read them runs programs.
+const rulesFresh = 5 * time.Second
+
+// counted is the answer about rules at one moment.
+type counted struct {
+	at     time.Time
+	counts []tally.Count
+	left   int
+}
+
+// rules returns the counters, from the cache if they were read just now.
+func (c *counted) rules(ctx context.Context, l Local, now time.Time) ([]tally.Count, int, error) {
+	if age := now.Sub(c.at); !c.at.IsZero() && age >= 0 && age < rulesFresh {
+		return c.counts, c.left, nil
+	}
+	counts, left, err := l.Rules(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	*c = counted{now, counts, left}
+	return counts, left, nil
 }
 
 // cached is the history at one stamp, so that repeated questions do not read the journal again.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/firewall/tally"
 	"github.com/linerate/linerate/internal/fleet/executor"
 	"github.com/linerate/linerate/internal/fleet/order"
 )
@@ -29,6 +30,7 @@ const (
 	askHello   ask = "hello"
 	askStamp   ask = "stamp"
 	askHistory ask = "history"
+	askRules   ask = "rules"
 
 	askRuns         ask = "runs"
 	askRun          ask = "run"
@@ -70,6 +72,8 @@ type answer struct {
 	State    string           `json:"state,omitempty"`
 	Stamp    string           `json:"stamp,omitempty"`
 	Changes  []journal.Change `json:"changes,omitempty"`
+	Rules    []tally.Count    `json:"rules,omitempty"`
+	Left     int              `json:"rules_left,omitempty"` // counters that are not in Rules
 	Runs     []string         `json:"runs,omitempty"`
 	Document json.RawMessage  `json:"document,omitempty"`
 	Order    *order.Answer    `json:"order,omitempty"`
@@ -112,7 +116,7 @@ func parseQuestion(line []byte) (question, error) {
 		if q.ID != "" && !order.ValidName(q.ID) {
 			return question{}, fmt.Errorf("%.100q is not the name of a rollout", q.ID)
 		}
-	case askHello, askStamp, askHistory, askRuns, askMeasurements:
+	case askHello, askStamp, askHistory, askRules, askRuns, askMeasurements:
 		if q.ID != "" {
 			return question{}, errNotAsked
 		}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/linerate/linerate/internal/fleet/executor"
@@ -58,6 +59,7 @@ type server struct {
 	users   map[uint32]int // connections
 	open    map[net.Conn]bool
 	history cached
+	rules   counted
 	done    bool
 }
 
@@ -204,6 +206,9 @@ func (s *server) reply(conn net.Conn, line []byte) error {
 	return err
 }
 
+// errNoNetlink is what a unit with RestrictAddressFamilies= answers to a reader of rules.
+const errNoNetlink = syscall.EAFNOSUPPORT
+
 // answer returns the line that answers a question.
 func (s *server) answer(ctx context.Context, q question) []byte {
 	var a answer
@@ -227,6 +232,13 @@ func (s *server) answer(ctx context.Context, q question) []byte {
 			var report executor.Report
 			report, err = s.Orders.Report(ctx, q.ID)
 			a.Report = &report
+		}
+	case askRules:
+		s.mu.Lock()
+		a.Rules, a.Left, err = s.rules.rules(ctx, s.Local, s.now())
+		s.mu.Unlock()
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, errNoNetlink) {
+			err = fmt.Errorf("%w for this agent: %w", fs.ErrNotExist, err) // its unit lets it read no rules
 		}
 	case askRuns, askMeasurements:
 		a.Runs, err = s.Local.Runs(ctx, q.kind())

@@ -43,6 +43,20 @@ func TestUnits(t *testing.T) {
 		files[0]).CombinedOutput(); err != nil {
 		t.Errorf("security: %v\n%s", err, out)
 	}
+	// The drop-in that lets it read rules, with the unit as it then is.
+	more, err := os.ReadFile("../../../dist/systemd/linerate-agent-rules.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := strings.Replace(string(more), "[Service]\n", "", 1)
+	joined := strings.Replace(text["linerate-agent.service"], "\n[Install]", "\n"+both+"\n[Install]", 1)
+	if err := os.WriteFile(files[0], []byte(strings.ReplaceAll(joined, "/usr/local/bin/linerate", self)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, append([]string{"verify"}, files...)...).CombinedOutput(); err != nil ||
+		len(out) > 0 {
+		t.Errorf("verify, with rules: %v\n%s", err, out)
+	}
 	for name, want := range map[string]string{
 		"linerate-agent.socket":  "\nListenStream=" + DefaultSocket + "\n",
 		"linerate-agent.service": "\nExecStart=/usr/local/bin/linerate agent --group linerate --state /var/lib/linerate\n",

@@ -102,6 +102,9 @@ export function forInterface(board, host, name, { speed, overlaid }) {
   }, async (grid, signal) => biggest(await matrix("sum by (queue) (" + rate("linerate_queue_interrupts_total", of, grid.step) + ")", grid, signal), (l) => l.queue ?? "?"));
 }
 
+// ruleName names a counter by its comment and what it compares.
+const ruleName = (l) => (l.rule && l.match ? l.rule + ": " + l.match : l.rule || l.match || "everything");
+
 // forHost adds the graphs that all interfaces of a host share.
 export function forHost(board, host) {
   const of = { host };
@@ -125,6 +128,12 @@ export function forHost(board, host) {
   board.add({
     id: "host-drops", title: "Drops behind the NICs", about: "by place, of the whole host", format: packets, height: 150, quiet: "No packet was dropped behind the NICs in this time.", none: "No drop counter was recorded in this time.",
   }, (grid, signal) => counted("linerate_host_drops_total", "place", of, grid, signal, biggest, (l) => l.place ?? "?"));
+  board.add({
+    id: "rules", title: "Traffic by firewall rule", about: "the busiest counters, with the comments of their rules", format: bits, height: 220,
+    none: "No counting rules were recorded. The hub reads them through linerate agent, which runs as root.", quiet: "No counting rule matched in this time.",
+  }, async (grid, signal) => biggest(
+    // Rules are read each ten seconds.
+    await matrix("8 * sum by (rule, match) (" + rate("linerate_firewall_rule_bytes_total", of, Math.max(grid.step, 30)) + ")", grid, signal), ruleName, 10));
   board.add({
     id: "retransmits", title: "TCP retransmits", about: "of the whole host", format: perSecond, height: 150, quiet: "Nothing was retransmitted in this time.", none: "No TCP counters were recorded in this time.",
   }, async (grid, signal) => {
