@@ -183,6 +183,7 @@ func judge(tree *hostfs.Tree, c procfs.NFSMount, span time.Duration, w way) Moun
 		Operations: []Operation{}, Transports: []Transport{}}
 	m.ReadSize, m.WriteSize = m.number("rsize"), m.number("wsize")
 	m.Protocol, _ = m.option("proto")
+	w.whole = m.Protocol == "udp" || strings.HasPrefix(m.Protocol, "rdma")
 	spent := make(map[Station]time.Duration)
 	for _, o := range c.Operations {
 		if o.Requests == 0 && !o.Wrapped {
@@ -208,14 +209,32 @@ func judge(tree *hostfs.Tree, c procfs.NFSMount, span time.Duration, w way) Moun
 type way struct {
 	each  time.Duration // known: of each call; else at most this, and negative without any bound
 	known bool
+	whole bool // a call of any size is on the way at once: RDMA and UDP have no slow start
 }
 
-// part returns what calls took on the way, of their round trips: known, or possible.
-func (w way) part(calls uint64, total time.Duration) time.Duration {
+// part returns what calls of a mean size took on the way, of their round trips: known, or possible.
+func (w way) part(calls uint64, bytes float64, total time.Duration) time.Duration {
 	if w.each < 0 {
 		return total
 	}
-	return min(total, w.each*time.Duration(min(calls, 1<<32)))
+	n := 1
+	if !w.whole {
+		n = trips(bytes)
+	}
+	return min(total, w.each*time.Duration(n)*time.Duration(min(calls, 1<<32)))
+}
+
+// firstFlight is what a connection that was idle carries in its first round trip: ten segments of
+// 1448 bytes (RFC 6928). Each further one carries twice as much (RFC 5681, 3.1).
+const firstFlight = 14480
+
+// trips returns how many round trips a call may need.
+func trips(bytes float64) int {
+	n := 1
+	for carried := float64(firstFlight); carried < bytes; carried = 2*carried + firstFlight {
+		n++
+	}
+	return n
 }
 
 // nearest estimates the round trip of the network: the smallest mean of the small procedures.
@@ -228,7 +247,7 @@ func nearest(all []procfs.NFSOperation) way {
 		mean := o.RoundTrip / time.Duration(o.Requests)
 		switch known := o.Requests >= enough || o.Requests >= few && mean >= long; {
 		case known && (!w.known || mean < w.each):
-			w = way{mean, true}
+			w = way{each: mean, known: true}
 		case !known && !w.known && (w.each < 0 || mean+grain < w.each):
 			w.each = mean + grain
 		}
@@ -251,7 +270,7 @@ func (m *Mount) operation(o procfs.NFSOperation, w way, spent map[Station]time.D
 	op.BytesPerCall = float64(o.SentBytes+o.ReceivedBytes) / n
 	op.QueueSeconds, op.RoundTrip, op.Execution = o.Queue.Seconds()/n, o.RoundTrip.Seconds()/n, o.Execution.Seconds()/n
 	parts := map[Station]time.Duration{Slots: o.Queue}
-	onTheWay := w.part(o.Requests, o.RoundTrip)
+	onTheWay := w.part(o.Requests, op.BytesPerCall, o.RoundTrip)
 	if w.known {
 		parts[Network] = onTheWay
 	} else {
@@ -307,7 +326,7 @@ func (m *Mount) station(spent map[Station]time.Duration, w way) {
 		"answers.", share(Slots), between, share(Client))
 	switch {
 	case w.known:
-		because("The network's part is that of the quickest small procedure: %s for each call.",
+		because("The network's part is that of the quickest small procedure: %s for each call, and more for large ones.",
 			unit.FormatSeconds(w.each.Seconds()))
 	case w.each >= 0:
 		because("Too few small calls show the network's part: it is at most %s for each call.",
@@ -354,19 +373,15 @@ func (m *Mount) slots(tree *hostfs.Tree, transports []procfs.NFSTransport) {
 	}
 }
 
-// inOneFlight is what the first flight of a connection carries: ten segments of 1448 bytes (RFC
-// 6928).
-const inOneFlight = 14480
-
 // transfers says where the server's part has time that bytes were on the way.
 func (m *Mount) transfers() {
 	if m.Waits != Server {
 		return
 	}
 	for _, o := range m.Operations {
-		if o.Waits == Server && o.BytesPerCall > inOneFlight {
-			m.Because = append(m.Because, fmt.Sprintf("%s moves %s a call: the server's part includes the time for which "+
-				"these bytes are on the way.", o.Operation, unit.Bytes(o.BytesPerCall)))
+		if o.Waits == Server && o.BytesPerCall > firstFlight {
+			m.Because = append(m.Because, fmt.Sprintf("%s moves %s a call: a slow path shows as the server, too.",
+				o.Operation, unit.Bytes(o.BytesPerCall)))
 			return
 		}
 	}

@@ -165,9 +165,12 @@ func TestWay(t *testing.T) {
 		{"ACCESS", 1, 99, nfs.Remote, "at most 100 ms for each call"},
 		{"LOOKUP", 20, 3, nfs.Server, "3.00 ms for each call"},
 		{"CLOSE", 20, 99, nfs.Remote, "No small call"},
+		{"GETATTR", 4, 20, nfs.Server, "READ moves 15.1 KiB a call"}, // in two round trips
+		{"GETATTR", 4, 30, nfs.Network, "30.0 ms for each call"},
 	} {
 		m := procfs.NFSMount{Operations: []procfs.NFSOperation{
-			{Name: "READ", Requests: calls, Transmissions: calls, RoundTrip: calls * read * time.Millisecond},
+			{Name: "READ", Requests: calls, Transmissions: calls, RoundTrip: calls * read * time.Millisecond,
+				ReceivedBytes: calls * 15500},
 			{Name: c.name, Requests: c.count, Transmissions: c.count,
 				RoundTrip: time.Duration(c.count) * time.Duration(c.each) * time.Millisecond}}}
 		for i, op := range m.Operations {
