@@ -38,7 +38,8 @@ Without --duration the counters are those since the mount; with it, those of tha
 FILE reads a /proc/self/mountstats of another host; "-" is standard input.
 
 The network's part of the round trip is that of the quickest small procedure (GETATTR, ACCESS,
-LOOKUP). A server that is slow for those too looks like a slow network.`,
+LOOKUP). A server that is slow for those too looks like a slow network. Where too few of them were
+called, "network-or-server" leaves the two together.`,
 		Example: "  linerate nfs\n" +
 			"  linerate nfs /mnt/data --duration 10s\n" +
 			"  ssh host cat /proc/self/mountstats | linerate nfs --from -",
@@ -84,7 +85,7 @@ LOOKUP). A server that is slow for those too looks like a slow network.`,
 				for _, m := range all {
 					i := slices.IndexFunc(later, func(x procfs.NFSMount) bool { return x.Path == m.Path && x.Source == m.Source })
 					if i >= 0 { // unmounted since: there is nothing to show
-						mounts = append(mounts, nfs.Judge(tree, nfs.Since(m, later[i]), span))
+						mounts = append(mounts, nfs.JudgeSince(tree, m, later[i], span))
 					}
 				}
 			}

@@ -24,6 +24,8 @@ const (
 	Slots   Station = "slots"   // this host: for a slot, or for the transport
 	Network Station = "network" // the way to the server and back
 	Server  Station = "server"
+	// Remote is the way or the server, where no small call tells the two apart.
+	Remote  Station = "network-or-server"
 	Client  Station = "client" // this host: until the answer is processed
 	Nowhere Station = "nowhere"
 )
@@ -138,33 +140,56 @@ func Since(before, after procfs.NFSMount) procfs.NFSMount {
 		t.Connects, t.Sends, t.BadIDs = t.Connects-o.Connects, t.Sends-o.Sends, t.BadIDs-o.BadIDs
 		t.InFlightSum -= o.InFlightSum
 		t.BacklogSum -= o.BacklogSum
+		t.SendingSum -= o.SendingSum
 		d.Transports[i] = t
 	}
 	return d
 }
 
 // small are the procedures that a server answers from memory, with small requests and answers.
-var small = []string{"GETATTR", "ACCESS", "LOOKUP", "NULL", "RENEW", "SEQUENCE"}
+var small = []string{"GETATTR", "ACCESS", "LOOKUP", "NULL", "RENEW", "SEQUENCE", "FSINFO", "PATHCONF", "SERVER_CAPS"}
 
-// enough is how many calls a mean needs: the kernel's times are whole milliseconds.
-const enough = 20
+// The kernel's times are whole milliseconds: a mean needs many calls, or a few long ones.
+const (
+	enough = 20
+	few    = 2
+	long   = 10 * time.Millisecond
+	grain  = time.Millisecond
+)
 
 // Judge makes a Mount of counters over a span. The tree gives what surrounds the mount: fstab and
 // read-ahead.
 func Judge(tree *hostfs.Tree, c procfs.NFSMount, span time.Duration) Mount {
+	return judge(tree, c, span, nearest(c.Operations))
+}
+
+// JudgeSince makes a Mount of what happened between two readings. Where that has no small calls,
+// those since the mount show the way to the server.
+func JudgeSince(tree *hostfs.Tree, before, after procfs.NFSMount, span time.Duration) Mount {
+	c := Since(before, after)
+	w := nearest(c.Operations)
+	if !w.known {
+		if whole := nearest(after.Operations); whole.known || w.each < 0 {
+			w = whole
+		}
+	}
+	return judge(tree, c, span, w)
+}
+
+func judge(tree *hostfs.Tree, c procfs.NFSMount, span time.Duration, w way) Mount {
 	m := Mount{Source: c.Source, Path: c.Path, Type: c.Type, Options: c.Options, AgeSeconds: c.Age.Seconds(),
 		SpanSeconds: span.Seconds(), Connections: max(1, len(c.Transports)), ReadBytes: c.ReadBytes,
 		WriteBytes: c.WriteBytes, ServerRead: c.ServerReadBytes, ServerWritten: c.ServerWriteBytes, Waits: Nowhere,
 		Operations: []Operation{}, Transports: []Transport{}}
 	m.ReadSize, m.WriteSize = m.number("rsize"), m.number("wsize")
 	m.Protocol, _ = m.option("proto")
-	network := nearest(c.Operations)
+	w.whole = m.Protocol == "udp" || strings.HasPrefix(m.Protocol, "rdma")
 	spent := make(map[Station]time.Duration)
 	for _, o := range c.Operations {
 		if o.Requests == 0 && !o.Wrapped {
 			continue
 		}
-		m.Operations = append(m.Operations, m.operation(o, network, spent))
+		m.Operations = append(m.Operations, m.operation(o, w, spent))
 	}
 	sorting.StableFunc(m.Operations, func(a, b Operation) int {
 		return cmp.Compare(b.Execution*float64(b.Requests), a.Execution*float64(a.Requests))
@@ -172,28 +197,66 @@ func Judge(tree *hostfs.Tree, c procfs.NFSMount, span time.Duration) Mount {
 	for _, t := range c.Transports {
 		m.Transports = append(m.Transports, transport(t))
 	}
-	m.station(spent, network)
+	m.station(spent, w)
+	m.slots(tree, c.Transports)
+	m.transfers()
 	m.asked(tree)
 	m.readAhead(tree)
 	return m
 }
 
+// way is the round trip of the network.
+type way struct {
+	each  time.Duration // known: of each call; else at most this, and negative without any bound
+	known bool
+	whole bool // a call of any size is on the way at once: RDMA and UDP have no slow start
+}
+
+// part returns what calls of a mean size took on the way, of their round trips: known, or possible.
+func (w way) part(calls uint64, bytes float64, total time.Duration) time.Duration {
+	if w.each < 0 {
+		return total
+	}
+	n := 1
+	if !w.whole {
+		n = trips(bytes)
+	}
+	return min(total, w.each*time.Duration(n)*time.Duration(min(calls, 1<<32)))
+}
+
+// firstFlight is what a connection that was idle carries in its first round trip: ten segments of
+// 1448 bytes (RFC 6928). Each further one carries twice as much (RFC 5681, 3.1).
+const firstFlight = 14480
+
+// trips returns how many round trips a call may need.
+func trips(bytes float64) int {
+	n := 1
+	for carried := float64(firstFlight); carried < bytes; carried = 2*carried + firstFlight {
+		n++
+	}
+	return n
+}
+
 // nearest estimates the round trip of the network: the smallest mean of the small procedures.
-func nearest(all []procfs.NFSOperation) time.Duration {
-	least := time.Duration(-1)
+func nearest(all []procfs.NFSOperation) way {
+	w := way{each: -1}
 	for _, o := range all {
-		if !slices.Contains(small, o.Name) || o.Requests < enough || o.Wrapped {
+		if !slices.Contains(small, o.Name) || o.Requests == 0 || o.Wrapped {
 			continue
 		}
-		if mean := o.RoundTrip / time.Duration(o.Requests); least < 0 || mean < least {
-			least = mean
+		mean := o.RoundTrip / time.Duration(o.Requests)
+		switch known := o.Requests >= enough || o.Requests >= few && mean >= long; {
+		case known && (!w.known || mean < w.each):
+			w = way{each: mean, known: true}
+		case !known && !w.known && (w.each < 0 || mean+grain < w.each):
+			w.each = mean + grain
 		}
 	}
-	return max(least, 0)
+	return w
 }
 
 // operation makes the means of a procedure, and adds its times to those of each station.
-func (m *Mount) operation(o procfs.NFSOperation, network time.Duration, spent map[Station]time.Duration) Operation {
+func (m *Mount) operation(o procfs.NFSOperation, w way, spent map[Station]time.Duration) Operation {
 	op := Operation{Operation: o.Name, Requests: o.Requests, Timeouts: o.Timeouts, Errors: o.Errors, Waits: Nowhere,
 		Unusable: o.Wrapped}
 	if o.Transmissions > o.Requests {
@@ -207,8 +270,13 @@ func (m *Mount) operation(o procfs.NFSOperation, network time.Duration, spent ma
 	op.BytesPerCall = float64(o.SentBytes+o.ReceivedBytes) / n
 	op.QueueSeconds, op.RoundTrip, op.Execution = o.Queue.Seconds()/n, o.RoundTrip.Seconds()/n, o.Execution.Seconds()/n
 	parts := map[Station]time.Duration{Slots: o.Queue}
-	parts[Network] = min(o.RoundTrip, network*time.Duration(min(o.Requests, 1<<32)))
-	parts[Server] = o.RoundTrip - parts[Network]
+	onTheWay := w.part(o.Requests, op.BytesPerCall, o.RoundTrip)
+	if w.known {
+		parts[Network] = onTheWay
+	} else {
+		parts[Remote] = onTheWay
+	}
+	parts[Server] = o.RoundTrip - onTheWay
 	parts[Client] = max(0, o.Execution-o.Queue-o.RoundTrip)
 	op.Waits = longest(parts)
 	for s, d := range parts {
@@ -220,7 +288,7 @@ func (m *Mount) operation(o procfs.NFSOperation, network time.Duration, spent ma
 // longest returns the station with the most time.
 func longest(parts map[Station]time.Duration) Station {
 	best, most := Nowhere, time.Duration(0)
-	for _, s := range []Station{Slots, Network, Server, Client} {
+	for _, s := range []Station{Slots, Network, Server, Remote, Client} {
 		if parts[s] > most {
 			best, most = s, parts[s]
 		}
@@ -237,7 +305,7 @@ func transport(t procfs.NFSTransport) Transport {
 }
 
 // station names where calls wait, with the figures.
-func (m *Mount) station(spent map[Station]time.Duration, network time.Duration) {
+func (m *Mount) station(spent map[Station]time.Duration, w way) {
 	total := time.Duration(0)
 	for _, d := range spent {
 		total += d
@@ -250,13 +318,21 @@ func (m *Mount) station(spent map[Station]time.Duration, network time.Duration) 
 	}
 	m.Waits = longest(spent)
 	share := func(s Station) string { return unit.FormatPercent(spent[s].Seconds() / total.Seconds()) }
-	because("Of the time of all calls, %s is waiting for a slot or the transport, %s the network, %s the server, %s this "+
-		"host's processing of answers.", share(Slots), share(Network), share(Server), share(Client))
-	if network > 0 {
-		because("The network's part is that of the quickest small procedure: %s for each call.",
-			unit.FormatSeconds(network.Seconds()))
-	} else {
-		because("Too few small calls show the network's part: it is counted with the server's.")
+	between := share(Network) + " the network, " + share(Server) + " the server"
+	if !w.known {
+		between = share(Remote) + " the network or the server, " + share(Server) + " surely the server"
+	}
+	because("Of the time of all calls, %s is waiting for a slot or the transport, %s, %s this host's processing of "+
+		"answers.", share(Slots), between, share(Client))
+	switch {
+	case w.known:
+		because("The network's part is that of the quickest small procedure: %s for each call, and more for large ones.",
+			unit.FormatSeconds(w.each.Seconds()))
+	case w.each >= 0:
+		because("Too few small calls show the network's part: it is at most %s for each call.",
+			unit.FormatSeconds(w.each.Seconds()))
+	default:
+		because("No small call shows the network's part.")
 	}
 	var resent, sent uint64
 	for _, o := range m.Operations {
@@ -266,17 +342,48 @@ func (m *Mount) station(spent map[Station]time.Duration, network time.Duration) 
 		because("%s of %s requests were sent again: a reconnected transport, lost datagrams, or a server that does not "+
 			"answer in time.", unit.FormatCount(float64(resent)), unit.FormatCount(float64(sent)))
 	}
+}
+
+// slots says which slots calls wait for: those of the transport, or of the NFS 4.1 session, which
+// all connections share (RFC 8881, 2.10.6.1).
+func (m *Mount) slots(tree *hostfs.Tree, transports []procfs.NFSTransport) {
 	if m.Waits != Slots {
 		return
 	}
+	because := func(format string, args ...any) { m.Because = append(m.Because, fmt.Sprintf(format, args...)) }
 	for i, t := range m.Transports {
 		if t.Backlog >= 1 {
 			because("Transport %d: on average %.1f requests wait for a slot; at most %d slots were in use.", i+1, t.Backlog,
 				t.SlotsMax)
 		}
 	}
-	if m.Connections == 1 && m.Protocol != "udp" {
+	version, _ := m.option("vers")
+	waiting := slices.ContainsFunc(transports,
+		func(t procfs.NFSTransport) bool { return t.BacklogSum+t.SendingSum > t.Sends })
+	switch session := version == "4.1" || version == "4.2"; {
+	case session && !waiting:
+		text := "Few requests wait for a transport: calls wait for a slot of the session. The server and the module " +
+			"parameter nfs.max_session_slots bound them"
+		if n, ok := tree.Number("sys/module/nfs/parameters/max_session_slots"); ok {
+			text += fmt.Sprintf(" (%d here)", n)
+		}
+		because("%s; nconnect adds none.", text)
+	case m.Connections == 1 && m.Protocol != "udp":
 		because("One connection carries all calls; the mount option nconnect allows up to 16.")
+	}
+}
+
+// transfers says where the server's part has time that bytes were on the way.
+func (m *Mount) transfers() {
+	if m.Waits != Server {
+		return
+	}
+	for _, o := range m.Operations {
+		if o.Waits == Server && o.BytesPerCall > firstFlight {
+			m.Because = append(m.Because, fmt.Sprintf("%s moves %s a call: a slow path shows as the server, too.",
+				o.Operation, unit.Bytes(o.BytesPerCall)))
+			return
+		}
 	}
 }
 

@@ -57,12 +57,13 @@ func TestRecorded(t *testing.T) {
 		execution         float64 // mean seconds of the first procedure
 		why               string
 	}{
-		{"node_exporter", "/mnt/nfs/test", "READ", nfs.Server, 2, 79.407 / 1298, "waiting for a slot"},
-		{"node_exporter", "/mnt/nfs/test-dupe", "READ", nfs.Server, 1, 79.407 / 1298, ""},
-		{"telegraf", "/NFS", "WRITE", nfs.Server, 1, 0.707 / 700, "2 of 1300 requests were sent again"},
+		{"node_exporter", "/mnt/nfs/test", "READ", nfs.Remote, 2, 79.407 / 1298, "waiting for a slot"},
+		{"node_exporter", "/mnt/nfs/test-dupe", "READ", nfs.Remote, 1, 79.407 / 1298, ""},
+		{"telegraf", "/NFS", "WRITE", nfs.Remote, 1, 0.707 / 700, "2 of 1300 requests were sent again"},
 		{"telegraf", "/mnt", "READ", nfs.Server, 1, 8.2 / 9797, "quickest small procedure"},
+		// 0.3 requests on average wait for the transport, so 1.2 s are for a slot of the session.
 		{"kubernetes", "/var/lib/kubelet/pods/1c2215a7/volumes/node-red", "WRITE", nfs.Slots, 1, 411864.389 / 322308,
-			"nconnect allows up to 16"},
+			"nconnect adds none"},
 		{"rdma", "/data", "READ", nfs.Server, 2, 37927280.438 / 2654501510, ""},
 	} {
 		found := false
@@ -144,6 +145,75 @@ func TestSince(t *testing.T) {
 	after.Age = time.Second
 	if d := nfs.Since(before, after); d.ReadBytes != 9 {
 		t.Errorf("a mount made anew: %+v", d)
+	}
+}
+
+// TestWay: the kernel counts whole milliseconds, so two calls show a long way and twenty a short
+// one; one bounds it. What may be either is not called the server's.
+func TestWay(t *testing.T) {
+	const read, calls = 100, 10 // ms of a read, reads
+	for _, c := range []struct {
+		name  string
+		count uint64
+		each  int // ms
+		waits nfs.Station
+		why   string
+	}{
+		{"GETATTR", 0, 0, nfs.Remote, "No small call shows the network's part"},
+		{"GETATTR", 2, 99, nfs.Network, "99.0 ms for each call"},
+		{"FSINFO", 2, 9, nfs.Server, "at most 10.0 ms for each call"},
+		{"ACCESS", 1, 99, nfs.Remote, "at most 100 ms for each call"},
+		{"LOOKUP", 20, 3, nfs.Server, "3.00 ms for each call"},
+		{"CLOSE", 20, 99, nfs.Remote, "No small call"},
+		{"GETATTR", 4, 20, nfs.Server, "READ moves 15.1 KiB a call"}, // in two round trips
+		{"GETATTR", 4, 30, nfs.Network, "30.0 ms for each call"},
+	} {
+		m := procfs.NFSMount{Operations: []procfs.NFSOperation{
+			{Name: "READ", Requests: calls, Transmissions: calls, RoundTrip: calls * read * time.Millisecond,
+				ReceivedBytes: calls * 15500},
+			{Name: c.name, Requests: c.count, Transmissions: c.count,
+				RoundTrip: time.Duration(c.count) * time.Duration(c.each) * time.Millisecond}}}
+		for i, op := range m.Operations {
+			m.Operations[i].Execution = op.RoundTrip
+		}
+		got := nfs.Judge(recorded(t, ""), m, time.Second)
+		if got.Waits != c.waits || !strings.Contains(strings.Join(got.Because, "\n"), c.why) {
+			t.Errorf("%d calls %s of %d ms: %s, %q", c.count, c.name, c.each, got.Waits, got.Because)
+		}
+	}
+	// Reads alone, in a span: the small calls since the mount show the way.
+	before := procfs.NFSMount{Source: "s:/x", Operations: []procfs.NFSOperation{
+		{Name: "GETATTR", Requests: 20, Transmissions: 20, RoundTrip: 20 * 99 * time.Millisecond}, {Name: "READ"}}}
+	after := before
+	after.Operations = []procfs.NFSOperation{before.Operations[0],
+		{Name: "READ", Requests: calls, Transmissions: calls, RoundTrip: calls * read * time.Millisecond}}
+	if got := nfs.JudgeSince(recorded(t, ""), before, after, time.Second); got.Waits != nfs.Network ||
+		len(got.Operations) != 1 {
+		t.Errorf("since: %s, %q", got.Waits, got.Because)
+	}
+}
+
+// TestSlots: connections have slots each with NFS 3, and share those of the session with 4.1; but a
+// transport that is busy sending is helped by another one.
+func TestSlots(t *testing.T) {
+	for _, c := range []struct {
+		version string
+		sending uint64
+		why     string
+	}{
+		{"3", 0, "nconnect allows up to 16"},
+		{"4.0", 0, "nconnect allows up to 16"},
+		{"4.1", 50, "The server and the module parameter nfs.max_session_slots bound them (64 here); nconnect adds none"},
+		{"4.2", 300, "nconnect allows up to 16"},
+	} {
+		m := procfs.NFSMount{Options: []string{"vers=" + c.version, "proto=tcp"},
+			Operations: []procfs.NFSOperation{{Name: "WRITE", Requests: 100, Transmissions: 100, Queue: time.Minute,
+				RoundTrip: time.Second, Execution: time.Minute}},
+			Transports: []procfs.NFSTransport{{Protocol: "tcp", Sends: 100, SendingSum: c.sending}}}
+		got := nfs.Judge(recorded(t, "", "sys/module/nfs/parameters/max_session_slots", "64\n"), m, time.Minute)
+		if got.Waits != nfs.Slots || !strings.Contains(strings.Join(got.Because, "\n"), c.why) {
+			t.Errorf("NFS %s, %d sending: %s, %q", c.version, c.sending, got.Waits, got.Because)
+		}
 	}
 }
 
