@@ -115,6 +115,7 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 ` + "`linerate help TOPIC`" + ` explains a concept; ` + "`linerate help help`" + ` lists the topics.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { a.takeOverdue(cmd.Context(), cmd.Name()) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if showVersion {
 				return a.printVersion()

@@ -177,6 +177,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if len(others.Places()) > 0 {
 		servers = append(servers, others.Serve)
 	}
+	if f.tuning.allowed != nil {
+		servers = append(servers, func(ctx context.Context) error { return a.watchOverdue(ctx, o.Log) })
+	}
 	return serveAll(ctx, servers...)
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -34,21 +35,74 @@ func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side stri
 	if err != nil {
 		return nil, err
 	}
-	a.printNotices(dir)
 	options := journalOptions(dir, backend, mode, side)
 	options.Patience = storagePatience
 	j, err := journal.Open(options)
-	if err == nil {
-		a.printNotices(dir) // of a guard whose journal was gone, and that Open has ended
-	}
+	a.printNotices(dir) // also of a guard whose journal was gone, and that Open has ended
 	return j, err
+}
+
+// takeOverdue takes back what the guard of a trial should have taken back, before a command does
+// anything else. Undo and recover do that themselves: what they find first is what they are about.
+// Where this fails, the trial is still there, and its own commands report it.
+func (a *app) takeOverdue(ctx context.Context, command string) {
+	switch command {
+	case "undo", "recover", "guard", "completion", "help", "version":
+		return
+	}
+	dir, err := a.stateDir()
+	if err != nil {
+		return
+	}
+	outcomes, err := overdue(ctx, dir)
+	if err != nil {
+		a.warn("%s", oneSentence(err))
+	}
+	if len(outcomes) > 0 {
+		a.printNotices(dir)
+	}
+}
+
+func overdue(ctx context.Context, dir string) ([]journal.Outcome, error) {
+	options := journalOptions(dir, live.New(), journal.Deadline, "near")
+	options.Patience = storagePatience
+	return journal.TakeOverdue(ctx, options)
+}
+
+// overdueStep is how often a server that may change its host looks for overdue trials: where no
+// systemd runs, it is the only process that stays.
+const overdueStep = 10 * time.Second
+
+// watchOverdue takes back overdue trials until the context ends.
+func (a *app) watchOverdue(ctx context.Context, log func(string)) error {
+	dir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	every := time.NewTicker(overdueStep)
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-every.C:
+		}
+		outcomes, err := overdue(ctx, dir)
+		for _, o := range outcomes {
+			log(fmt.Sprintf("change %s of %s: %s", o.Change.ID, o.Change.Knob, o.Change.Note))
+		}
+		if err != nil {
+			log(oneSentence(err))
+		}
+	}
 }
 
 // printNotices prints what a guard has undone since the last command, when no user may have been
 // there to see it. With --json the notices are kept for the next user: a program finds the same in
 // the notes of the history.
 func (a *app) printNotices(dir string) {
-	if a.json {
+	// The notices are taken by a rename, and one on storage that hangs would not end.
+	if a.json || !journal.HasNotices(durable.OS(), dir) || journal.AwaitStorage(journal.GuardOptions{}, dir) != nil {
 		return
 	}
 	for _, line := range journal.TakeNotices(durable.OS(), dir) {
@@ -83,7 +137,7 @@ func (a *app) guardCommand() *cobra.Command {
 	var (
 		mode, session string
 		deadline      time.Duration
-		second        bool
+		second, probe bool
 	)
 	c := &cobra.Command{
 		Use:    "guard",
@@ -93,6 +147,9 @@ func (a *app) guardCommand() *cobra.Command {
 			dir, err := a.stateDir()
 			if err != nil {
 				return err
+			}
+			if probe {
+				return journal.Probe(a.out, dir)
 			}
 			if second {
 				return journal.SecondLine(cmd.Context(), journalOptions(dir, live.New(), journal.Deadline, ""), session)
@@ -105,6 +162,7 @@ func (a *app) guardCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&mode, "mode", string(journal.Lease), "lease or deadline")
 	c.Flags().BoolVar(&second, "second", false, "recover once, in place of a guard that was killed (started by systemd)")
+	c.Flags().BoolVar(&probe, "probe", false, "write once to the state directory (started by linerate itself)")
 	c.Flags().StringVar(&session, "session", "", "the open journal to watch")
 	c.Flags().DurationVar(&deadline, "deadline", 0, "when to end the trials; 0: when the writer ends")
 	return c

@@ -40,6 +40,12 @@ type FS interface {
 	Lock(name string) (io.Closer, error)
 }
 
+// QuietLocker is a file system that can also take a lock without writing to its file, which must
+// exist: for storage that does not answer. The file then names an earlier holder.
+type QuietLocker interface {
+	LockQuietly(name string) (io.Closer, error)
+}
+
 // File is an open file for writing. A failed Sync is final: the data it should have saved may be
 // lost, and a later successful Sync proves nothing.
 type File interface {

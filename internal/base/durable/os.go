@@ -105,13 +105,8 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lockFile(file); err != nil {
-		pid := readPID(file)
-		_ = file.Close() // Nothing was written through it.
-		if errors.Is(err, ErrLocked) {
-			return nil, &LockedError{Path: name, PID: pid}
-		}
-		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
+	if err := hold(file); err != nil {
+		return nil, err
 	}
 	// Best effort: older versions of linerate created the file open to every user, and another
 	// user's file cannot be changed.
@@ -119,6 +114,32 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	// Best effort: the pid is for people. The kernel holds the lock itself, even on a full disk.
 	_, _ = file.WriteAt(fmt.Appendf(nil, "%-*d\n", pidWidth-1, os.Getpid()), 0)
 	return file, nil // Closing the file releases the lock.
+}
+
+// LockQuietly implements [QuietLocker]. Opening a file that exists, and flock(2), write nothing.
+func (osFS) LockQuietly(name string) (io.Closer, error) {
+	file, err := open(name, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := hold(file); err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// hold locks an open lock file, and closes it if that fails.
+func hold(file *os.File) error {
+	err := lockFile(file)
+	if err == nil {
+		return nil
+	}
+	pid := readPID(file)
+	_ = file.Close() // Nothing was written through it.
+	if errors.Is(err, ErrLocked) {
+		return &LockedError{Path: file.Name(), PID: pid}
+	}
+	return &fs.PathError{Op: "lock", Path: file.Name(), Err: err}
 }
 
 // readPID returns the id in a lock file, or 0 if it has none.

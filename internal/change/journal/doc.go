@@ -87,14 +87,16 @@
 // after its record is on disk, because the guard does not wait for it.
 //
 // Where systemd runs, each guard keeps a transient timer (systemd-run(1)) that recovers the journal
-// after the deadline if the guard itself was killed.
+// after the deadline if the guard itself was killed or stopped. Elsewhere TakeOverdue is the second
+// line: every command calls it, and `serve --allow-tuning` every ten seconds.
 //
 // After one failed write to the journal, this process makes no more changes. It still restores old
 // values: that is the safe side, and the knob shows what the log lacks. The records of an undo wait
 // two seconds for storage that hangs, and the values go back without them. The lock then stays
 // until the kernel gives the write up, because a late record would damage the log of the next
 // holder. Open waits for Options.Patience. Without the lock nothing is written: another process may
-// be at work.
+// be at work. Commands have another process write to the storage first (AwaitStorage). If that one
+// hangs, the journal opens without any write: it changes nothing and still restores old values.
 //
 // # Files
 //

@@ -52,6 +52,7 @@ type Guard struct {
 	mode   Mode
 	pid    int
 	is     *Guardian
+	end    func()        // kills the process
 	life   lifeline      // write end; when it closes, for any reason, the guard knows that the writer is gone
 	exited chan struct{} // closed when the process has ended
 }
@@ -116,7 +117,7 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 		return nil, err
 	}
 	guard := &Guard{mode: o.Mode, pid: command.Process.Pid, is: guardianOf(command.Process.Pid), life: life,
-		exited: make(chan struct{})}
+		exited: make(chan struct{}), end: func() { _ = command.Process.Kill() }} // one that has ended needs no signal
 	go func() {
 		defer close(guard.exited)
 		_ = command.Wait() // Reaps the process; its log has the reason why it ended.
@@ -248,6 +249,11 @@ func (g *Guard) alive() bool {
 	}
 }
 
+// works reports whether the guard can act: it runs, and no signal has stopped it.
+func (g *Guard) works(alive func(Guardian) bool) bool {
+	return g.alive() && (g.is == nil || alive(*g.is))
+}
+
 // ensureGuard makes sure that a guard runs, and extends its lease.
 func (j *Journal) ensureGuard(ctx context.Context, d time.Duration) error {
 	if j.options.Unguarded {
@@ -256,7 +262,7 @@ func (j *Journal) ensureGuard(ctx context.Context, d time.Duration) error {
 	if j.options.Guard == nil {
 		return ErrUnguarded
 	}
-	if j.guard != nil && j.guard.alive() {
+	if j.guard != nil && j.guard.works(j.options.GuardAlive) {
 		// A Deadline guard reads each trial's time from the journal. A lease is extended before the
 		// intent of the new trial is written, so that the guard never sees the trial under a
 		// deadline that has passed.
@@ -266,7 +272,8 @@ func (j *Journal) ensureGuard(ctx context.Context, d time.Duration) error {
 	}
 	if j.guard != nil {
 		// The guard ended or no longer reads its pipe: it was killed or stopped. Another one takes
-		// over the trials.
+		// over the trials. A stopped one must not go on later: it would find its writer gone.
+		j.guard.end()
 		_ = j.guard.life.Close()
 		j.guard = nil
 	}

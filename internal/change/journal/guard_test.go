@@ -34,7 +34,8 @@ type bench struct {
 	mu     sync.Mutex
 	ended  []bool // calls of EndWriter, with force
 	loud   []string
-	dies   bool // the writer ends when it is asked to
+	dies   bool          // the writer ends when it is asked to
+	date   time.Duration // by which the date has jumped
 	stop   context.CancelFunc
 }
 
@@ -103,6 +104,11 @@ func newBenchOn(t *testing.T, mode journal.Mode, lease time.Duration, faults fun
 func (b *bench) options(mode journal.Mode) journal.Options {
 	o := options(b.on, b.host, nil)
 	o.Boottime, o.Mode = b.clock.Boottime, mode
+	o.Now = func() time.Time {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return dayOne().Add(b.date)
+	}
 	return o
 }
 
@@ -117,6 +123,13 @@ func (b *bench) say(message string) {
 	if _, err := io.WriteString(b.life, message+"\n"); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// jump sets the date.
+func (b *bench) jump(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.date += d
 }
 
 // calls are those of EndWriter so far.

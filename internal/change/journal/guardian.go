@@ -39,8 +39,8 @@ const tendStep = time.Second
 
 // Tend makes a journal that stays open for long do what its lock keeps others from: every second,
 // until Close, it takes back the trials of other sessions that are past their deadline or have lost
-// their guard, and replaces a guard of its own that was killed. report gets what was taken back;
-// nil drops it.
+// their guard, and replaces a guard of its own that was killed or stopped. report gets what was
+// taken back; nil drops it.
 func (j *Journal) Tend(report func([]Outcome, error)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -89,7 +89,7 @@ func (j *Journal) tend() ([]Outcome, error) {
 		}
 	}
 	var err error
-	if own && j.guard != nil && !j.guard.alive() {
+	if own && j.guard != nil && !j.guard.works(j.options.GuardAlive) {
 		err = j.ensureGuard(ctx, j.lease)
 	}
 	outcomes, undoErr := j.takeAllBack(ctx, due, func(*entry) string {

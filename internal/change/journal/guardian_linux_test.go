@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/journal/journaltest"
@@ -113,5 +115,42 @@ func TestUnguarded(t *testing.T) {
 	}
 	if s.values()[rmem] != "A" {
 		t.Error(s.values())
+	}
+}
+
+// TestStoppedGuardIsReplaced: a writer that lives replaces a guard that a signal has stopped, and
+// ends it: one that continues later would believe that its writer is gone.
+func TestStoppedGuardIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	o := processOptions(s.knobs, s.state)
+	o.Guard = &journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs}, Handshake: journaltest.Patience}
+	j := open(t, o)
+	apply(t, j, journal.Request{For: time.Hour}, rmem, "B")
+	first := guardOf(t, j)
+	if err := syscall.Kill(first.PID(), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	stopped(t, first.PID())
+	apply(t, j, journal.Request{For: time.Hour}, mtu, "9000")
+	<-first.Exited()
+	second := guardOf(t, j)
+	if second == first {
+		t.Fatal("the stopped guard was not replaced")
+	}
+	if got := s.values(); got[rmem] != "B" || got[mtu] != "9000" {
+		t.Errorf("the trial ended with its first guard: %v", got)
+	}
+	kill(t, second)
+	j.Tend(nil)
+	for end := time.Now().Add(journaltest.Patience); guardOf(t, j) == second; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing replaced the second guard")
+		}
+	}
+	j.Close()
+	<-guardOf(t, j).Exited()
+	if diff := cmp.Diff(host().values, s.values()); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -56,6 +56,7 @@ type Options struct {
 
 	// Patience bounds how long Open waits for storage that hangs; 0: without bound. With a bound, Open
 	// works on another thread, so a caller whose thread has a mount namespace of its own leaves it 0.
+	// With Guard, another process first tries whether the storage takes writes, see AwaitStorage.
 	Patience time.Duration
 
 	BootID   string               // empty: sys.BootID
@@ -148,13 +149,14 @@ type Journal struct {
 	lock    io.Closer
 
 	mu      sync.Mutex
-	log     *durable.Log // nil: records are only remembered
+	log     *durable.Log // nil: records are only remembered, in silence or by a guard
 	history *history
 	guard   *Guard
 	lease   time.Duration // of the latest Apply, for a guard that replaces a killed one
 	tending func()        // ends Tend; nil: it does not run
 	closed  bool
 	sure    bool         // leaves what would be a guess to another Journal
+	silent  *silence     // the storage did not answer before it was opened: nothing is recorded
 	late    <-chan error // result of an append that hangs in the storage; nil: none does
 }
 
@@ -162,9 +164,19 @@ type Journal struct {
 // ErrLocked when another process has the journal, and ErrCorrupt when the journal is inconsistent.
 // Open recovers nothing: call Recover. It returns ErrSilent when the storage does not answer within
 // [Options.Patience]; a lock that comes too late is released at once.
+//
+// A journal whose storage takes no writes but can be read, as on a frozen file system, opens too:
+// it changes nothing, and still restores old values. The errors of both match ErrSilent.
 func Open(options Options) (*Journal, error) {
 	if options.Patience == 0 {
 		return openNow(options)
+	}
+	openNow := openNow
+	if options.Guard != nil {
+		var silent silence
+		if errors.As(AwaitStorage(*options.Guard, options.Dir), &silent) {
+			openNow = func(o Options) (*Journal, error) { return openSilent(o, silent) }
+		}
 	}
 	type result struct {
 		j   *Journal
@@ -240,6 +252,34 @@ func (j *Journal) load() error {
 	return j.compact()
 }
 
+// openSilent opens a journal whose storage takes no writes. Nothing here writes: a thread that
+// waits for a frozen file system keeps its process from ending.
+func openSilent(options Options, silent silence) (*Journal, error) {
+	options, err := options.defaults()
+	if err != nil {
+		return nil, err
+	}
+	quiet, ok := options.FS.(durable.QuietLocker)
+	if !ok {
+		return nil, fmt.Errorf("open journal: %w", silence{silent.within, true})
+	}
+	if err := Trusted(options.FS, options.Dir); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	lock, err := quiet.LockQuietly(lockPath(options.Dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = silence{silent.within, true} // no journal yet, and none can be made
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	h, err := load(options.FS, logPath(options.Dir))
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", errors.Join(err, lock.Close()))
+	}
+	return &Journal{options: options, session: newSession(), lock: lock, history: h, silent: &silent}, nil
+}
+
 // newSession returns a name that no other Journal has.
 func newSession() string {
 	var b [8]byte
@@ -275,7 +315,12 @@ func (j *Journal) Close() error {
 	j.closed = true
 	// Log before lock, so that the next holder of the lock finds no descriptor of ours that could
 	// still write.
-	closeBoth := func() error { return errors.Join(j.log.Close(), j.lock.Close()) }
+	closeBoth := func() error {
+		if j.silent != nil {
+			return j.lock.Close()
+		}
+		return errors.Join(j.log.Close(), j.lock.Close())
+	}
 	var err error
 	if late := j.late; late == nil {
 		err = closeBoth()
@@ -331,10 +376,12 @@ func (j *Journal) write(r record) error {
 // comes true after it was reported as failed would break a promise.
 func (j *Journal) append(data []byte, k kind) error {
 	switch {
-	case j.log == nil:
-		return nil
+	case j.silent != nil:
+		return *j.silent
 	case j.late != nil:
 		return ErrSilent
+	case j.log == nil:
+		return nil
 	case k != kindUndo && k != kindUndone:
 		return j.log.Append(data)
 	}
@@ -370,7 +417,10 @@ func (j *Journal) remember(r record, data []byte) error {
 // already happened to a knob. The next Recover sees at the knob what the disk lacks.
 func (j *Journal) writeOrRemember(r record) error {
 	err := j.write(r)
-	if errors.Is(err, ErrUnwritable) {
+	if j.silent != nil {
+		err = nil // takeAllBack says once that nothing is recorded
+	}
+	if j.silent != nil || errors.Is(err, ErrUnwritable) {
 		r.Time = j.options.Now().UTC()
 		data, marshalErr := json.Marshal(r)
 		return errors.Join(err, marshalErr, j.remember(r, data))
@@ -382,6 +432,9 @@ func (j *Journal) writeOrRemember(r record) error {
 func (j *Journal) ready() error {
 	if j.closed {
 		return fmt.Errorf("journal: %w", fs.ErrClosed)
+	}
+	if j.silent != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, silence{j.silent.within, true})
 	}
 	if j.late != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, ErrSilent)

@@ -135,13 +135,13 @@ const storagePatience = 2 * time.Second
 // silence is storage that did not answer.
 type silence struct {
 	within time.Duration
-	open   bool // while the journal was opened
+	open   bool // while the journal was opened, or before a change
 }
 
 // ErrSilent reports storage that does not answer: a frozen file system, an NFS server that is gone,
-// a disk that hangs. The call stays in the kernel; only the guard or the undo goes on. The process
-// can end only when the kernel gives that call up: at once for NFS, at the thaw for a frozen file
-// system.
+// a disk that hangs. A call that was made stays in the kernel; only the guard or the undo goes on.
+// The process can then end only when the kernel gives that call up: at once for NFS, at the thaw
+// for a frozen file system. Open with a Patience and a Guard makes no such call.
 var ErrSilent error = silence{within: storagePatience}
 
 func (s silence) Error() string {
@@ -157,7 +157,7 @@ func (s silence) Is(target error) bool {
 // Hint returns what the user can do.
 func (s silence) Hint() string {
 	if s.open {
-		return "nothing could be read and nothing was changed; a trial still goes back at its deadline; " +
+		return "nothing was changed; a trial still goes back at its deadline; " +
 			"repeat the command when the storage answers"
 	}
 	return "old values are restored without it; repeat linerate undo when the storage answers, " +

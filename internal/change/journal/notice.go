@@ -37,13 +37,19 @@ func leaveNotices(fsys durable.FS, dir string, lines []string) {
 	_ = file.Close()
 }
 
+// HasNotices reports whether TakeNotices may have something to return.
+func HasNotices(fsys durable.FS, dir string) bool {
+	_, err := fsys.Stat(noticePath(dir))
+	return err == nil
+}
+
 // TakeNotices returns one line for each change that guards have taken back since the last call, and
 // forgets them; the caller shows them to the user. Without permission to record that, it returns
 // nothing.
 func TakeNotices(fsys durable.FS, dir string) []string {
 	// A look first, because a rename waits for a file system that is frozen, and most often there is
 	// nothing to rename. What another user may have written is not the word of a guard.
-	if _, err := fsys.Stat(noticePath(dir)); err != nil || Trusted(fsys, dir) != nil {
+	if !HasNotices(fsys, dir) || Trusted(fsys, dir) != nil {
 		return nil
 	}
 	// Rename first, so that two concurrent commands do not report the same lines, and a guard that

@@ -71,6 +71,8 @@ func StopSecondLine(session string) {
 // nothing of the session is on trial. A journal that another process has open is left for the next
 // time.
 func SecondLine(ctx context.Context, options Options, session string) error {
+	// With a bound, so that a file system that is frozen keeps no value in force and no process.
+	options.Patience = secondLineWait
 	j, err := Open(options)
 	if errors.Is(err, ErrLocked) {
 		return nil

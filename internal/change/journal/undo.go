@@ -180,6 +180,9 @@ func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*e
 		}
 		outcomes = append(outcomes, outcome)
 	}
+	if j.silent != nil && len(outcomes) > 0 {
+		errs = append(errs, fmt.Errorf("%w: %w", ErrUnwritable, *j.silent))
+	}
 	return outcomes, errors.Join(errs...)
 }
 
@@ -190,6 +193,12 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 		!j.options.NamespaceGone(e.Identity.Namespace)
 	if e.Phase == phaseDone || e.Saved == nil || e.Saved.Phase == savedGone || outOfReach {
 		return j.putBack(ctx, e, why, true)
+	}
+	if j.silent != nil {
+		// Its files may be on the same storage. The change stays open because of them.
+		outcome, err := j.putBack(ctx, e, why, false)
+		outcome.FilesLeft = e.Saved.paths()
+		return outcome, err
 	}
 	left, err := j.removeFiles(e, why)
 	if err != nil && !errors.Is(err, ErrUnwritable) {
@@ -464,6 +473,9 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 		}
 		entries = append(entries, e)
 		why[e] = fmt.Sprintf("undone by %s: %s", actor, reason)
+	}
+	if j.silent != nil {
+		halfSaved = nil // files wait for the storage
 	}
 	outcomes, err := j.unsave(halfSaved)
 	taken, takeErr := j.takeAllBack(ctx, entries, func(e *entry) string { return why[e] })
