@@ -30,7 +30,7 @@ measure: ssh:// iperf3:// iperf2:// ttcp:// nuttcp:// sockperf:// stamp://
 diagnose: ssh:// icmp:// iperf3:// iperf2:// ttcp:// nuttcp:// sockperf:// stamp://
 tune: ssh:// disk:
 --progress: auto lines all off
-measure --test: stream rr crr udp ping mtu load
+measure --test: stream rr crr udp ping mtu load burst
 profile --test: stream udp rr
 disk --test: sequential-read random-read sequential-write random-write
 disk --way: auto direct dropped group pinned larger buffered

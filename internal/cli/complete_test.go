@@ -61,7 +61,7 @@ func TestCompletion(t *testing.T) {
 		line            string // the last word is what was typed; a blank at the end: nothing
 		some, directive string
 	}{
-		{"measure --test ", "stream rr crr udp ping mtu load", ordered},
+		{"measure --test ", "stream rr crr udp ping mtu load burst", ordered},
 		{"measure --test c", "crr", ordered},
 		{"measure ip", "iperf3:// iperf2://", unspaced},
 		{"measure far ", "", nothing},

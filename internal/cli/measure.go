@@ -46,6 +46,7 @@ ssh starts it. Without --test a suite of all tests runs, in less than 20 seconds
   ping     round trip of single packets
   mtu      largest packet that passes, each way; finds black holes
   load     round trip when idle, and while each direction is full
+  burst    back-to-back datagrams in growing trains until the first is lost, at which place
 
 The result counts payload at the receiver, after the warm-up. linerate samples both ends around
 every test: the result shows where packets were lost, and the CPU time that the transfer cost.
@@ -98,7 +99,7 @@ its graphs. --no-store does not store the result.`,
 				return err
 			}
 			defer p.Done()
-			run, closeRun, err := a.runner(cmd.Context(), args[0], target, p)
+			run, client, closeRun, err := a.runner(cmd.Context(), args[0], target, p)
 			if err != nil {
 				return err
 			}
@@ -110,7 +111,11 @@ its graphs. --no-store does not store the result.`,
 					return nil, err
 				}
 				p.Status("%s %s", spec.Test, spec.Direction)
-				return a.measured(cmd.Context(), run, spec, confident, p)
+				r, err := a.measured(cmd.Context(), run, spec, confident, p)
+				if err == nil && client != nil {
+					addBurstBounds(cmd.Context(), client, spec, r)
+				}
+				return r, err
 			})
 			p.Done()
 			if len(results) == 0 {
@@ -167,6 +172,9 @@ func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 		t.test = string(traffic.Stream) // as iperf3, whose only other test has a flag
 	}
 	if t.test != "" {
+		if _, _, ok := reach.Foreign(target); ok && t.test == string(traffic.Burst) {
+			return nil, usagef("--test burst needs linerate at the far end, which reports the fate of each train")
+		}
 		spec, err := t.spec(l)
 		return []traffic.Spec{spec}, err
 	}
@@ -180,21 +188,22 @@ func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 	return loop.Suite(min(l.duration, 3*time.Second), l.interval, l.parallel), nil
 }
 
-// runner connects to a target and returns what runs tests against it, and what closes it.
+// runner connects to a target and returns what runs tests against it, the client, which is nil for a
+// server of another program, and what closes it.
 func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *progress.Line) (traffic.Runner,
-	func(), error) {
+	*peer.Client, func(), error) {
 	if scheme, address, ok := reach.Foreign(target); ok {
 		if err := reach.Check(target); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		address, err := inFamily(ctx, flags.family, address)
-		return foreignRunner(scheme, address), func() {}, err
+		return foreignRunner(scheme, address), nil, func() {}, err
 	}
 	client, err := a.connectUntil(ctx, ctx.Done(), target, flags, p)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return runnerOf(client), func() { _ = client.Close() }, nil // every result has arrived
+	return runnerOf(client), client, func() { _ = client.Close() }, nil // every result has arrived
 }
 
 // runnerOf runs tests against a connected host. An interrupted test may still return its result.
@@ -264,7 +273,7 @@ func (a *app) interim(p *progress.Line, spec traffic.Spec, i traffic.Interval) {
 			text += "  ping " + unit.FormatSeconds(i.ProbeRTTSeconds)
 		}
 		show("%s%s", text, omitted)
-	case traffic.UDP:
+	case traffic.UDP, traffic.Burst:
 		show("%s %s  %5.1f s  %s  %s packets/s  %d lost%s", spec.Test, spec.Direction, i.EndSeconds,
 			unit.BitRate(i.ThroughputBitsPerSec), unit.FormatCount(i.PacketsPerSec), i.LostPacketsTotal, omitted)
 	case traffic.RR, traffic.CRR:

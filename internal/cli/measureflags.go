@@ -16,7 +16,7 @@ import (
 )
 
 // testNames are the arguments of --test, in the order of the help.
-const testNames = "stream, rr, crr, udp, ping, mtu or load"
+const testNames = "stream, rr, crr, udp, ping, mtu, load or burst"
 
 // testFlags describe how one test runs. They have iperf3's names where iperf3 has the flag, and its
 // letters.
@@ -53,12 +53,13 @@ func (t *testFlags) add(c *cobra.Command) {
 		"time to leave out at the start of a test; default or negative: until the rate is steady")
 	f.Lookup("warm-up").DefValue = "0s" // keeps the negative default out of the help
 	f.StringVarP(&t.bytes, "bytes", "n", "",
-		"stream, udp: send this amount instead of running for a time, as in 900M; --duration is then the upper bound")
+		"stream, udp: send this amount instead of running for a time, as in 900M; --duration is then the upper "+
+			"bound; burst: the longest train (default 32768 datagrams)")
 	f.StringVarP(&t.rate, "rate", "b", "",
 		"stream, udp: payload bits per second in each direction, as in 100M or 1.5G (default: as fast as possible)")
 	f.StringVar(&t.packetRate, "packet-rate", "", "udp: datagrams per second instead, as in 50k")
 	f.StringVarP(&t.length, "length", "l", "",
-		"udp: payload of one datagram, 16 to 65507 bytes (default 1400); ping, load: of one ping (default 56)")
+		"udp, burst: payload of one datagram, 16 to 65507 bytes (default 1400); ping, load: of one ping (default 56)")
 	f.StringVar(&t.request, "request", "", "rr, crr: bytes of a request (default 1)")
 	f.StringVar(&t.respond, "response", "", "rr, crr: bytes of a response (default 1)")
 	f.DurationVar(&t.gap, "gap", 0, "ping, load: time between two pings (default 100ms, 10ms for load)")
@@ -82,7 +83,7 @@ func (t *testFlags) add(c *cobra.Command) {
 		"switch Nagle's algorithm off, or on with =false (default: off for rr and crr)")
 	f.StringVarP(&t.tos, "tos", "S", "", "IP type of service or IPv6 traffic class of data packets, 0 to 255 or 0x…")
 	f.BoolVar(&t.dontFragment, "dont-fragment", false,
-		"udp: never fragment datagrams; the path drops those that do not fit, or the test ends where this "+
+		"udp, burst: never fragment datagrams; the path drops those that do not fit, or the test ends where this "+
 			"host knows it")
 	f.IntVar(&t.sourcePort, "source-port", 0,
 		"local port of the first data connection, plus one for each further one; the same ports use the same "+

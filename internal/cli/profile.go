@@ -218,7 +218,7 @@ type sampler func(ctx context.Context, d time.Duration, exact bool) (*profile.Pr
 func (a *app) ends(ctx context.Context, target string, flags targetFlags, p *progress.Line) (traffic.Runner, sampler,
 	func(), error) {
 	if _, _, foreign := reach.Foreign(target); foreign {
-		run, closeRun, err := a.runner(ctx, target, flags, p)
+		run, _, closeRun, err := a.runner(ctx, target, flags, p)
 		return run, nil, closeRun, err
 	}
 	client, err := a.connectUntil(ctx, ctx.Done(), target, flags, p)

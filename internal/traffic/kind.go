@@ -44,6 +44,7 @@ var kinds = []struct {
 	{Ping, pingTest{}},
 	{MTU, mtuTest{}},
 	{Load, loadTest{}},
+	{Burst, burstTest{}},
 }
 
 // traits are the plain facts about a test.

@@ -19,7 +19,7 @@ func (loadTest) fill(s *Spec)        { fillPings(s) }
 func (loadTest) check(s Spec) string { return checkPingTest(s) }
 
 // composedText refuses to run a test that is put together from other tests.
-const composedText = "a load test is several tests, which the near end runs one after the other"
+const composedText = "load and burst are several tests each, which the near end runs one after the other"
 
 var errComposed = errors.New(composedText)
 

@@ -39,8 +39,9 @@ type Result struct {
 	Pacing            *Pacing          `json:"pacing,omitempty"` // if the Spec asks for a rate
 	// Losses shows where packets were dropped; together they are UDP.Lost, to the packet.
 	Losses []drops.Loss `json:"losses,omitempty"`
-	MTU    *PathMTU     `json:"mtu,omitempty"`  // mtu
-	Load   *LoadResult  `json:"load,omitempty"` // load
+	MTU    *PathMTU     `json:"mtu,omitempty"`   // mtu
+	Load   *LoadResult  `json:"load,omitempty"`  // load
+	Burst  *BurstResult `json:"burst,omitempty"` // burst
 	// OneWay is from a ping of a far end that timestamps and numbers what it answers.
 	OneWay *OneWayResult `json:"one_way,omitempty"`
 	// Hops is from a ping of a far end that returns the TTL of what it received.

@@ -110,6 +110,11 @@ func headline(r *traffic.Result) float64 {
 		return 0
 	case traffic.MTU:
 		return float64(r.MTUBytes)
+	case traffic.Burst:
+		if r.Burst != nil {
+			return float64(r.Burst.HeldPackets)
+		}
+		return 0
 	case traffic.Load:
 		if r.Load != nil {
 			return r.Load.RoundTripsPerMinute

@@ -15,7 +15,11 @@ import (
 // its warnings; every other error ends the whole test.
 func Measure(ctx context.Context, run traffic.Runner, spec traffic.Spec,
 	progress func(traffic.Interval)) (*traffic.Result, error) {
-	if spec.Test != traffic.Load {
+	switch spec.Test {
+	case traffic.Load:
+	case traffic.Burst:
+		return burst(ctx, run, spec, progress)
+	default:
 		return run(ctx, spec, progress)
 	}
 	phases, err := loadPhases(spec)

@@ -87,7 +87,10 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 			left -= n
 		}
 	}
-	put(SenderSocket, own.Sent, "send errors")
+	// A send over a full qdisc fails with ENOBUFS (net_xmit_errno), so the packets that the qdisc
+	// counted are among those that the sockets could not send.
+	queued := min(own.Sent, total(sender, "qdisc.", ".drops"))
+	put(SenderSocket, own.Sent-queued, "send errors")
 	put(ReceiverSocket, own.Received, "SO_RXQ_OVFL")
 	// Some counters count again a packet that another one has counted, and are reduced by that
 	// much: Udp.RcvbufErrors by what the test's own sockets dropped; a NIC's rx_dropped by what the
@@ -95,7 +98,7 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 	// (udp_send_skb). A send that failed may have failed in the connection tracking table (EPERM).
 	counted := map[string]uint64{
 		ReceiverSocket: own.Received, ReceiverCard: receiver["softnet.dropped"],
-		SenderSocket: own.Sent + total(sender, "qdisc.", ".drops"), SenderConntrack: own.Sent,
+		SenderSocket: own.Sent + total(sender, "qdisc.", ".drops"), SenderConntrack: own.Sent - queued,
 	}
 	blame := func(suspects []struct{ place, prefix, suffix string }, counters map[string]uint64) {
 		for _, s := range suspects {

@@ -31,6 +31,9 @@ func TestLossesAddUp(t *testing.T) {
 		{"the qdisc, counted by UDP as well", 10, SocketDrops{},
 			map[string]uint64{"qdisc.eth0.drops": 6, "Udp.SndbufErrors": 7}, nil,
 			[]Loss{{SenderSocket, 1, "Udp.SndbufErrors"}, {SenderQdisc, 6, "qdisc.eth0.drops"}, {OnPath, 3, ""}}},
+		// The qdisc refuses the packets that the sockets could not send; a firewall refused two more.
+		{"a full qdisc, which fails the sends", 9, SocketDrops{Sent: 9}, map[string]uint64{"qdisc.eth0.drops": 7}, nil,
+			[]Loss{{SenderSocket, 2, "send errors"}, {SenderQdisc, 7, "qdisc.eth0.drops"}}},
 		{"a full table of connections at both ends", 12, SocketDrops{Sent: 2},
 			map[string]uint64{"conntrack.drop": 5, "neigh.ipv4.unresolved_discards": 1},
 			map[string]uint64{"conntrack.drop": 3, "nfqueue.dropped": 1},
@@ -40,8 +43,7 @@ func TestLossesAddUp(t *testing.T) {
 		{"all along the way", 21, SocketDrops{Sent: 1}, map[string]uint64{"qdisc.e.drops": 2, "nic.e.tx_dropped": 3,
 			"nic.e.tx_bytes": 99},
 			map[string]uint64{"nic.e.rx_missed_errors": 4, "softnet.dropped": 5, "Udp6.RcvbufErrors": 6},
-			[]Loss{{SenderSocket, 1, "send errors"}, {SenderQdisc, 2, "qdisc.e.drops"},
-				{SenderCard, 3, "nic.e.tx_dropped"},
+			[]Loss{{SenderQdisc, 2, "qdisc.e.drops"}, {SenderCard, 3, "nic.e.tx_dropped"}, {OnPath, 1, ""},
 				{ReceiverRing, 4, "nic.e.rx_missed_errors"}, {ReceiverSoftnet, 5, "softnet.dropped"},
 				{ReceiverSocket, 6, "Udp6.RcvbufErrors"}}},
 	} {

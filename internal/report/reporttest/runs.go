@@ -65,6 +65,22 @@ func measured() map[string]traffic.Result {
 		load.Load.Curve = append(load.Load.Curve,
 			traffic.LoadPoint{AtSeconds: float64(i) / 10, Phase: phase, RTTSeconds: rtt})
 	}
+	burst := base(traffic.Burst)
+	burst.Method, burst.Losses = "udp, sendmmsg", []drops.Loss{
+		{Place: drops.ReceiverRing, Packets: 13, Source: "nic.eth0.rx_missed_errors"},
+		{Place: drops.ReceiverSocket, Packets: 2, Source: "SO_RXQ_OVFL"}}
+	burst.Burst = &traffic.BurstResult{PacketBytes: 1400, HeldPackets: 268, LostAtPackets: 272, LongestPackets: 32768,
+		Place: drops.ReceiverRing, Losses: burst.Losses,
+		Bounds: []traffic.BurstBound{
+			{Place: drops.SenderQdisc, Interface: "eth0", Source: "txqueuelen", Packets: 1000},
+			{Place: drops.ReceiverRing, Interface: "eth0", Source: "ring.rx", Packets: 256, FullAfter: 0.00315},
+			{Place: drops.ReceiverSocket, Source: "net.core.rmem_default, 2304 bytes of memory a frame", Packets: 92}},
+		Trains: []traffic.BurstTrain{{Packets: 256, Received: 256},
+			{Packets: 512, Received: 301, Lost: 211, Place: drops.ReceiverRing},
+			{Packets: 272, Received: 257, Lost: 15, Place: drops.ReceiverRing}, {Packets: 268, Received: 268}}}
+	whole := base(traffic.Burst)
+	whole.Burst = &traffic.BurstResult{PacketBytes: 1400, HeldPackets: 32768, LongestPackets: 32768,
+		Trains: []traffic.BurstTrain{{Packets: 32768, Received: 32768}}}
 	stream := base(traffic.Stream)
 	stream.Method, stream.SendMethod, stream.ReceiveMethod, stream.VerifiedBytes = "tcp, blocking, pinned", "sendfile",
 		"truncate", 64<<20
@@ -100,5 +116,5 @@ func measured() map[string]traffic.Result {
 	}
 	ping.Hops = &traffic.HopCounts{Up: 5}
 	return map[string]traffic.Result{"ping": ping, "udp": udp, "mtu": mtu, "load": load, "stream": stream, "crr": crr,
-		"few": few, "slow": slow}
+		"few": few, "slow": slow, "burst": burst, "burst-whole": whole}
 }

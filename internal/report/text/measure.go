@@ -106,7 +106,7 @@ func (p *printer) losses(tests []traffic.Result) {
 
 // directionText names the direction; request/response and ping use both.
 func directionText(r traffic.Result) string {
-	if r.Test == traffic.Stream || r.Test == traffic.UDP {
+	if r.Test == traffic.Stream || r.Test == traffic.UDP || r.Test == traffic.Burst {
 		return string(r.Direction)
 	}
 	return "both"
@@ -141,6 +141,10 @@ func resultText(r traffic.Result) string {
 	case traffic.Load:
 		if r.Load != nil {
 			return unit.FormatSeconds(r.Load.AddedSeconds) + " added"
+		}
+	case traffic.Burst:
+		if r.Burst != nil {
+			return burstText(*r.Burst)
 		}
 	case traffic.Ping:
 	}

@@ -33,6 +33,9 @@ func (p *printer) detail(r traffic.Result, alone bool) {
 	if r.Load != nil {
 		describeLoad(add, *r.Load, min(maxCurve, p.s.lineWidth()-besideCurve))
 	}
+	if r.Burst != nil {
+		describeBurst(add, *r.Burst)
+	}
 	if r.Pacing != nil {
 		describePacing(add, *r.Pacing)
 	}
@@ -264,6 +267,8 @@ func describeConfidence(add describer, r traffic.Result, c traffic.Confidence) {
 		show = func(v float64) string { return unit.FormatCount(v) + " trans/s" }
 	case traffic.Ping, traffic.Load:
 		show = unit.FormatSeconds
+	case traffic.Burst:
+		show = func(v float64) string { return unit.FormatCount(math.Round(v)) + " packets" }
 	case traffic.Stream, traffic.UDP, traffic.MTU:
 	}
 	end := ""
