@@ -9,10 +9,18 @@ if [ -e /usr/lib/sysusers.d/@PROGRAM@.conf ]; then
 	if command -v systemd-sysusers >/dev/null 2>&1; then
 		systemd-sysusers @PROGRAM@.conf
 	else
-		# The lines of the file are of one form: g NAME -, a group without members.
+		# Without systemd no unit runs, and only the groups of the file are needed: g NAME -, without members.
 		while read -r kind group _; do
 			if [ "$kind" = g ] && ! grep -q "^$group:" /etc/group; then
-				if command -v groupadd >/dev/null 2>&1; then groupadd --system "$group"; else addgroup -S "$group"; fi
+				if command -v groupadd >/dev/null 2>&1; then
+					groupadd --system "$group"
+				elif command -v addgroup >/dev/null 2>&1; then
+					addgroup -S "$group"
+				else # a system of BusyBox without that tool
+					gid=999
+					while grep -q "^[^:]*:[^:]*:$gid:" /etc/group; do gid=$((gid - 1)); done
+					echo "$group:x:$gid:" >>/etc/group
+				fi
 			fi
 		done </usr/lib/sysusers.d/@PROGRAM@.conf
 	fi
