@@ -70,7 +70,8 @@ What counts is the capacity: the sound answers per second that the server's CPU 
 machine does not change it. --p99-limit adds a bound for the latency.
 
 --lab runs the same experiment in a closed world, where --plant adds lines to the configuration of a
-recursor as a fault; it also measures how long a changed record stays hidden (--fresh).`,
+recursor as a fault; it also measures how long a changed record stays hidden (--fresh). That needs a
+zone whose record may change, so it is not offered for a server of your own.`,
 		Example: "  linerate resolver tune --config /etc/bind/named.conf --names queries.txt --allow d2\n" +
 			"  linerate resolver tune --lab bind --plant 'max-cache-size 100K;' --fresh\n" +
 			"  linerate resolver tune --lab unbound --plant 'num-threads: 1'",

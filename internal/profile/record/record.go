@@ -48,7 +48,7 @@ func Events() []string {
 
 // Bounds of a run: how often rings are emptied, and how many slices of time the intervals rest on.
 const (
-	drainEvery  = 100 * time.Millisecond
+	drainEvery  = 250 * time.Millisecond // a ring of 512 KiB holds this of 2000 samples a second, 127 frames deep
 	sliceTime   = 250 * time.Millisecond
 	leastSlices = 20
 	mostSlices  = 60
@@ -307,7 +307,7 @@ func (r *recording) run(ctx context.Context, cpus []int, from *Recorder) (*profi
 		return nil, err
 	}
 	defer sampler.Close()
-	first, err := readCounters()
+	first, err := readCounters(true)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +338,7 @@ func (r *recording) run(ctx context.Context, cpus []int, from *Recorder) (*profi
 			problems = append(problems, sampler.Disable())
 		}
 		if perf.Now() >= started+uint64(len(r.bounds)+1)*sliceNanos || ended {
-			c, err := readCounters()
+			c, err := readCounters(ended)
 			if err != nil {
 				return nil, err
 			}

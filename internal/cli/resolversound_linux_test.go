@@ -1,0 +1,66 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/reporttest"
+	"github.com/linerate/linerate/internal/resolver/world"
+)
+
+// TestSoundResolver tunes BIND with nothing to tune, one option of it.
+func TestSoundResolver(t *testing.T) {
+	testenv.Need(t, testenv.NetNS, testenv.Peers, testenv.Long)
+	tuneSound(t, world.BIND, "--knobs", "udp-receive-buffer", "--name-count", "100")
+}
+
+// TestSoundResolvers tunes every program twenty times with all its options.
+func TestSoundResolvers(t *testing.T) {
+	testenv.Need(t, testenv.NetNS, testenv.Peers, testenv.Long, testenv.Soak)
+	threads := "num-threads: " + strconv.Itoa(runtime.NumCPU()) // Unbound has one by default
+	for range 20 {
+		tuneSound(t, world.BIND, "--name-count", "500")
+		tuneSound(t, world.Unbound, "--name-count", "500", "--plant", threads)
+		tuneSound(t, world.Knot, "--name-count", "500")
+	}
+}
+
+// tuneSound runs `linerate resolver tune --lab` in a world without a fault: nothing may stay. A run
+// without a verdict, as on a busy machine, keeps nothing either.
+func tuneSound(t *testing.T, kind world.Recursor, args ...string) {
+	t.Helper()
+	if _, err := kind.Find(); err != nil {
+		testenv.Missing(t, testenv.Peers, err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self) // which is linerate by this name
+	cmd.Args = append([]string{"linerate", "resolver", "tune", "--lab", string(kind), "--budget", "30m", "--json"}, args...)
+	var out, errw bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errw
+	var ended *exec.ExitError // its status says how sure the verdict is
+	if err := cmd.Run(); err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	if err := reporttest.Validate(out.Bytes()); err != nil {
+		t.Fatalf("%v\n%s%s", err, &out, &errw)
+	}
+	var d report.ResolverTuneDocument
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %d trials, %s: %s", kind, len(d.Trials), d.State, d.Reason)
+	if len(d.Kept) > 0 {
+		t.Errorf("%s has nothing to tune, and keeps %+v", kind, d.Kept)
+	}
+}
