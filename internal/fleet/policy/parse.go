@@ -172,7 +172,9 @@ func patterns(words []string) ([]knob.ID, error) {
 	for _, w := range words {
 		found := false
 		for _, d := range knob.Catalogue().Own() {
-			found = found || fits(d.Pattern, knob.ID(w)) || knob.Overlap(string(d.Pattern), w)
+			if found = fits(d.Pattern, knob.ID(w)) || knob.Overlap(string(d.Pattern), w); found {
+				break
+			}
 		}
 		if !found {
 			return nil, fmt.Errorf("%q matches no knob; see `linerate knobs`", w)

@@ -28,6 +28,16 @@ var faults = []struct {
 		return true
 	}},
 	{"hub dies", func(f *fleet, _ int, _ rollout.Action, _ []byte) bool { f.killHub(); return false }},
+	{"clock of the hub a year ahead", func(f *fleet, _ int, _ rollout.Action, _ []byte) bool {
+		f.hub.ahead += 365 * 24 * time.Hour
+		return false
+	}},
+	{"clock of the hub begins again", func(f *fleet, _ int, _ rollout.Action, _ []byte) bool {
+		// A steady clock never goes back; that of a new process begins at zero.
+		f.hub.ahead = -f.now
+		f.killHub()
+		return false
+	}},
 	{"two hubs", func(f *fleet, _ int, _ rollout.Action, _ []byte) bool {
 		old := f.hub
 		f.killHub()
@@ -36,9 +46,9 @@ var faults = []struct {
 			f.at(wait, func() {
 				for _, a := range old.m.Next() {
 					if a.Verb != "" {
-						old.m.Apply(rollout.Event{At: f.now, Kind: rollout.Sent, Host: a.Host, Verb: a.Verb})
+						old.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Sent, Host: a.Host, Verb: a.Verb})
 						code := f.hosts[a.Host].deliver(old.envelope(a)).Code
-						old.m.Apply(rollout.Event{At: f.now, Kind: rollout.Answered, Host: a.Host, Verb: a.Verb, Code: code})
+						old.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Answered, Host: a.Host, Verb: a.Verb, Code: code})
 					}
 				}
 			})
@@ -191,6 +201,47 @@ func TestEveryFault(t *testing.T) {
 	everyFault(t, 12, func(rng *rand.Rand) int { return 1 + rng.IntN(8) })
 }
 
+// TestUndoAll undoes a rollout that a person has stopped half way, newest stage first.
+func TestUndoAll(t *testing.T) {
+	f := newFleet(t, 40, 3)
+	for f.hub.m.Stage() < rollout.Wave50 {
+		f.step()
+	}
+	for f.hub.m.Counts()[rollout.Committed] < 15 {
+		f.step()
+	}
+	f.hub.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Stopped, By: "ann"})
+	before := f.hub.m.Counts()[rollout.Committed]
+	if more := f.hub.m.Next(); len(more) != 0 || f.hub.m.Phase() != rollout.Halted {
+		t.Errorf("stopped, and it goes on: %+v", more)
+	}
+	f.hosts[0].knobs.Set(rmem, "1000000")
+	f.hub.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.UndoAll, By: "ann"})
+	newest := rollout.WaveAll
+	for range 500 {
+		for _, a := range f.hub.m.Next() {
+			if a.Verb != order.Undo || f.hub.plan.Stage[a.Host] > newest {
+				t.Errorf("%+v of stage %d after %d", a, f.hub.plan.Stage[a.Host], newest)
+			}
+			newest = f.hub.plan.Stage[a.Host]
+		}
+		if f.step(); f.hub.m.Phase() == rollout.Done {
+			break
+		}
+	}
+	unaccounted, stuck := f.account()
+	left := f.hub.m.Counts()[rollout.Committed]
+	if f.hub.m.Phase() != rollout.Done || unaccounted != 0 || stuck != 0 || left != 0 || before < 15 {
+		t.Errorf("%s: %v; %d unaccounted, %d stuck; %d committed before", f.hub.m.Phase(), f.hub.m.Counts(), unaccounted, stuck,
+			before)
+	}
+	for _, h := range f.hosts[1:] {
+		if v := h.knobs.Values()[rmem]; v != small {
+			t.Errorf("host %s holds %s", h.id, v)
+		}
+	}
+}
+
 // TestHubKilledOften kills the hub at random messages of one rollout, and rebuilds it from the hosts.
 func TestHubKilledOften(t *testing.T) {
 	killHubOften(t, 30, 10)
@@ -203,6 +254,7 @@ func killHubOften(t *testing.T, hosts, times int) {
 	f.after = func(int, rollout.Action, []byte) bool {
 		if killed < times && f.rng.IntN(max(1, 2*hosts/times)) == 0 {
 			killed++
+			f.hub.ahead = time.Duration(f.rng.IntN(365*24)) * time.Hour
 			f.killHub()
 		}
 		return false

@@ -117,6 +117,7 @@ type simHub struct {
 	signed  time.Duration // when a person signed the orders
 	t       testing.TB
 	resumed int
+	ahead   time.Duration // of the hub's clock
 }
 
 // envelope is the order of an action, signed by a person. The hub has no key; this stands for the
@@ -175,6 +176,9 @@ func newFleet(t testing.TB, n int, seed uint64) *fleet {
 	return f
 }
 
+// clock is the hub's.
+func (f *fleet) clock() time.Duration { return f.now + f.hub.ahead }
+
 // step lets the hub act once, and a minute pass.
 func (f *fleet) step() {
 	m := f.hub.m
@@ -182,8 +186,8 @@ func (f *fleet) step() {
 		i := a.Host
 		switch {
 		case a.Experiment:
-			m.Apply(rollout.Event{At: f.now, Kind: rollout.Asked, Host: i})
-			m.Apply(rollout.Event{At: f.now, Kind: rollout.Measured, Host: i, Effect: 0.03, Error: 0.007})
+			m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Asked, Host: i})
+			m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Measured, Host: i, Effect: 0.03, Error: 0.007})
 		case a.Verb == "":
 			if f.hosts[i].cut {
 				continue
@@ -192,9 +196,9 @@ func (f *fleet) step() {
 			if m.State(i) == rollout.Committed {
 				effect += 0.03
 			}
-			m.Apply(rollout.Event{At: f.now, Kind: rollout.Measured, Host: i, Effect: effect})
+			m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Measured, Host: i, Effect: effect})
 		default:
-			m.Apply(rollout.Event{At: f.now, Kind: rollout.Sent, Host: i, Verb: a.Verb})
+			m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Sent, Host: i, Verb: a.Verb})
 			data := f.hub.envelope(a)
 			if f.before(i, a, data) || f.hosts[i].cut {
 				continue
@@ -203,7 +207,7 @@ func (f *fleet) step() {
 			if f.after(i, a, data) || f.hosts[i].cut || f.hub.m != m {
 				continue
 			}
-			m.Apply(rollout.Event{At: f.now, Kind: rollout.Answered, Host: i, Verb: a.Verb, Code: answer.Code})
+			m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Answered, Host: i, Verb: a.Verb, Code: answer.Code})
 		}
 		if f.hub.m != m {
 			return // the hub has died
@@ -215,13 +219,13 @@ func (f *fleet) step() {
 			f.t.Fatalf("guard of %s: %v", h.id, err)
 		}
 		if s := m.State(i); !h.cut && s != rollout.Pending {
-			m.Apply(rollout.Event{At: f.now, Kind: rollout.Alive, Host: i})
+			m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Alive, Host: i})
 		}
 	}
 	for _, do := range f.later {
 		do()
 	}
-	m.Apply(rollout.Event{At: f.now, Kind: rollout.Ticked})
+	m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Ticked})
 }
 
 // reports asks every host that can be reached.
@@ -243,8 +247,8 @@ func (f *fleet) reports() map[string]executor.Report {
 func (f *fleet) killHub() {
 	old := f.hub
 	f.hub = &simHub{plan: old.plan, m: rollout.Rebuild(old.plan, f.reports()), epoch: old.epoch + 1, signed: f.now, t: f.t,
-		resumed: old.resumed}
-	f.hub.m.Apply(rollout.Event{At: f.now, Kind: rollout.Started})
+		resumed: old.resumed, ahead: old.ahead}
+	f.hub.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Started})
 }
 
 // run plays until the rollout is done, with a person who resumes after each halt.
@@ -264,7 +268,7 @@ func (f *fleet) run() {
 					f.hub.m.Reported(i, r)
 				}
 			}
-			f.hub.m.Apply(rollout.Event{At: f.now, Kind: rollout.Resumed, By: "ann"})
+			f.hub.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Resumed, By: "ann"})
 		}
 	}
 	f.t.Errorf("the rollout does not end: %s in %s, %s", f.hub.m.Phase(), rollout.StageNames[f.hub.m.Stage()], f.hub.m.Reason())
