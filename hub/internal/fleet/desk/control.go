@@ -77,21 +77,26 @@ const (
 	writeWithin    = 30 * time.Second
 )
 
-// serveControl answers administrators until the context ends.
-func (d *Desk) serveControl(ctx context.Context) error {
-	path := Socket(d.o.Dir)
+// listenControl opens the administrator's socket.
+func listenControl(dir string) (*net.UnixListener, error) {
+	path := Socket(dir)
 	// The register's lock is held: a socket that is there belongs to nobody.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("socket of the fleet: %w", err)
+		return nil, fmt.Errorf("socket of the fleet: %w", err)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return fmt.Errorf("socket of the fleet: %w", err)
+		return nil, fmt.Errorf("socket of the fleet: %w", err)
 	}
-	defer l.Close()
 	if err := os.Chmod(path, 0o600); err != nil {
-		return fmt.Errorf("socket of the fleet: %w", err)
+		return nil, errors.Join(fmt.Errorf("socket of the fleet: %w", err), l.Close())
 	}
+	return l, nil
+}
+
+// serveControl answers administrators until the context ends.
+func (d *Desk) serveControl(ctx context.Context) error {
+	l := d.socket
 	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	var all sync.WaitGroup
 	defer all.Wait()

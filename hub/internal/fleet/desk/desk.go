@@ -51,6 +51,7 @@ type Desk struct {
 	hosts     *inventory.Store
 	hub       *bus.Hub
 	listener  net.Listener
+	socket    *net.UnixListener
 	control   *bus.Conn
 	asks      *gather.Asker // small answers
 	bulk      *gather.Asker // documents, over a connection of their own
@@ -75,8 +76,8 @@ const SilentAfter = 3 * message.BeatEvery
 const fetchers = 64
 
 // Open makes a desk that listens. [Desk.Run] serves it, and [Desk.Close] ends it.
-func Open(o Options) (d *Desk, err error) {
-	d = &Desk{o: o, log: o.Log, hosts: inventory.NewStore(), wanted: make(map[string]string),
+func Open(o Options) (opened *Desk, err error) {
+	d := &Desk{o: o, log: o.Log, hosts: inventory.NewStore(), wanted: make(map[string]string),
 		queue: make(chan string, 1<<17), renewed: make(map[string]time.Time)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -112,7 +113,13 @@ func Open(o Options) (d *Desk, err error) {
 	for _, m := range d.register.Members() {
 		d.note(m)
 	}
-	return d, d.connect()
+	if err = d.connect(); err != nil {
+		return nil, err
+	}
+	if d.socket, err = listenControl(o.Dir); err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // connect opens the connections of the hub. Each has a reader of its own.
@@ -143,6 +150,9 @@ func (d *Desk) connect() error {
 func (d *Desk) Close() {
 	if d.listener != nil {
 		_ = d.listener.Close()
+	}
+	if d.socket != nil {
+		_ = d.socket.Close()
 	}
 	if d.hub != nil {
 		d.hub.Close()
