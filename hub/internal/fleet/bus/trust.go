@@ -35,9 +35,9 @@ var ErrForeign = errors.New("not an identity of this fleet")
 
 // Identity is what a host is to the bus.
 type Identity struct {
-	ID      string    // of the host: a ULID
-	Key     string    // public nkey of the host
-	Groups  []string  // whose messages it may read
+	ID      string   // of the host: a ULID
+	Key     string   // public nkey of the host
+	Groups  []string // whose messages it may read
 	Labels  map[string]string
 	Expires time.Time // by the clock of the hub; zero: never
 }
