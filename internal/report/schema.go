@@ -93,6 +93,13 @@ var documents = []Described{
 	{SchemaLine, Line{}},
 	{SchemaMeasureCompare, MeasureCompareDocument{}},
 	{SchemaMeasurements, MeasurementsDocument{}},
+	{SchemaFleetStatus, FleetStatusDocument{}},
+	{SchemaFleetHosts, FleetHostsDocument{}},
+	{SchemaFleetAsk, FleetAskDocument{}},
+	{SchemaFleetFetch, FleetFetchDocument{}},
+	{SchemaFleetInvite, FleetInviteDocument{}},
+	{SchemaFleetDecide, FleetDecideDocument{}},
+	{SchemaFleetJoin, FleetJoinDocument{}},
 }
 
 // enums are the string types with a closed set of values.

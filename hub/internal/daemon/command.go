@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/hub/internal/fleet/desk"
 	"github.com/linerate/linerate/hub/internal/web"
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/release"
@@ -52,8 +53,10 @@ const (
 	exitOK           = 0
 	exitFailed       = 1
 	exitUsage        = 2
+	exitPartial      = 3
 	exitNotPermitted = 10
 	exitLocked       = 11
+	exitUnreachable  = 12
 )
 
 // usageError is a mistake on the command line or in the configuration.
@@ -79,8 +82,12 @@ func exitStatus(err error) int {
 		return exitOK
 	case errors.As(err, &usage):
 		return exitUsage
+	case errors.Is(err, errPartial):
+		return exitPartial
 	case errors.Is(err, durable.ErrLocked):
 		return exitLocked
+	case errors.Is(err, desk.ErrNoHub):
+		return exitUnreachable
 	case errors.Is(err, fs.ErrPermission):
 		return exitNotPermitted
 	}
@@ -182,11 +189,19 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 		"socket of 'linerate agent', for a hub that may not read that directory (default "+DefaultAgent+")")
 	flags.StringVar(&f.log, "log", "text", "format of the log on standard error: text, json")
 
+	flags.StringVar(&f.flags.Fleet.Join, "fleet", "",
+		"address where other hosts join this hub, such as 0.0.0.0:7072; the bus is one port higher")
+
 	for _, c := range []*cobra.Command{a.checkCommand(&f), a.passwordCommand(&f), a.unitCommand(), a.versionCommand()} {
 		c.Args = noArguments
 		finishHelp(c)
 		root.AddCommand(c)
 	}
+	for _, c := range []*cobra.Command{a.inviteCommand(&f), a.joinCommand(), a.leaveCommand(), a.nodeCommand()} {
+		c.SetHelpTemplate(c.HelpTemplate() + fleetExitHelp)
+		root.AddCommand(c)
+	}
+	root.AddCommand(a.fleetCommand(&f))
 	finishHelp(root)
 	a.prepareHelp(root)
 	return root
@@ -219,7 +234,7 @@ func (a *app) prepareHelp(root *cobra.Command) {
 	})
 }
 
-// noArguments refuses the words that follow a command: no command of the hub takes one.
+// noArguments refuses the words that follow a command.
 func noArguments(c *cobra.Command, words []string) error {
 	switch {
 	case len(words) == 0:
@@ -253,6 +268,7 @@ func (a *app) configured(f *runFlags) (Config, string, error) {
 	set(&c.ClientCA, g.ClientCA)
 	set(&c.State, g.State)
 	set(&c.Agent, g.Agent)
+	set(&c.Fleet.Join, g.Fleet.Join)
 	if len(g.Names) > 0 {
 		c.Names = g.Names
 	}
@@ -343,7 +359,8 @@ func (a *app) readPassword() (string, error) {
 }
 
 func (a *app) unitCommand() *cobra.Command {
-	return &cobra.Command{
+	var ofNode bool
+	c := &cobra.Command{
 		Use:   "unit",
 		Short: "Print the systemd unit, which runs the hub as a dynamic user in a sandbox",
 		RunE: func(*cobra.Command, []string) error {
@@ -351,10 +368,16 @@ func (a *app) unitCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("find the path of this program: %w", err)
 			}
-			_, err = io.WriteString(a.out, Unit(own))
+			text := Unit(own)
+			if ofNode {
+				text = NodeUnit(own)
+			}
+			_, err = io.WriteString(a.out, text)
 			return err
 		},
 	}
+	c.Flags().BoolVar(&ofNode, "node", false, "the unit of `linerate-hub node` instead")
+	return c
 }
 
 // Unit returns the systemd unit of a hub whose program is at path.

@@ -52,6 +52,8 @@ type Config struct {
 	Alerts []alert.Config `yaml:"alerts"`
 	// alerting rules in Prometheus's format; patterns as the shell has them
 	RuleFiles []string `yaml:"rule_files"`
+
+	Fleet Fleet `yaml:"fleet"` // other hosts
 }
 
 // Size is a number of bytes, in the form that package unit parses.
@@ -127,7 +129,7 @@ func (c *Config) Validate() error {
 	if (c.Certificate == "") != (c.Key == "") {
 		return errors.New("tls_certificate and tls_key: give both or none")
 	}
-	return nil
+	return c.Fleet.validate()
 }
 
 // fill sets empty fields to their defaults. env is the environment of the process: systemd names

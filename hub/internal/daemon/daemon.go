@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/hub/internal/alert"
+	"github.com/linerate/linerate/hub/internal/fleet/desk"
 	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/hub/internal/record/remote"
 	"github.com/linerate/linerate/hub/internal/schedule"
@@ -64,6 +65,9 @@ const mostPoints = 11_001
 func Run(ctx context.Context, c Config, o Options) error {
 	debug.SetGCPercent(collectAt)
 	debug.SetMemoryLimit(memoryLimit)
+	if c.Fleet.on() {
+		debug.SetMemoryLimit(fleetMemoryLimit)
+	}
 	d := &daemon{config: c, log: o.Logger, started: time.Now(), board: newBoard()}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -105,6 +109,13 @@ func Run(ctx context.Context, c Config, o Options) error {
 		return err
 	}
 	defer sampler.Close()
+	var fleet *desk.Desk
+	if c.Fleet.on() {
+		if fleet, err = d.openFleet(); err != nil {
+			return err
+		}
+		defer fleet.Close()
+	}
 
 	// A part that ends with an error ends all parts.
 	ctx, stop := context.WithCancelCause(ctx)
@@ -120,6 +131,13 @@ func Run(ctx context.Context, c Config, o Options) error {
 	start(d.scheduler.Run)
 	start(d.watcher.Run)
 	start(d.followHost)
+	if fleet != nil {
+		parts.Go(func() {
+			if err := fleet.Run(ctx); err != nil {
+				stop(err)
+			}
+		})
+	}
 
 	handler := d.handler()
 	served = true

@@ -311,13 +311,14 @@ func TestForeign(t *testing.T) {
 	if _, err := trust.Verify("x.y.z"); !errors.Is(err, ErrForeign) {
 		t.Errorf("verify nonsense: %v, want ErrForeign", err)
 	}
-	own, err := trust.Sign(Identity{ID: "A1", Key: public, Groups: []string{"web", "db"}, Expires: time.Unix(5e9, 0)})
+	own, err := trust.Sign(Identity{ID: "A1", Key: public, Groups: []string{"web", "db"},
+		Labels: map[string]string{"Site": "AMS=1"}, Expires: time.Unix(5e9, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	i, err := trust.Verify(own)
 	if err != nil || i.ID != "A1" || i.Key != public || strings.Join(i.Groups, " ") != "db web" ||
-		i.Expires.Unix() != 5e9 {
+		i.Expires.Unix() != 5e9 || i.Labels["Site"] != "AMS=1" {
 		t.Errorf("identity read back: %+v, %v", i, err)
 	}
 	for _, bad := range []Identity{{ID: "a.b", Key: public}, {ID: ">", Key: public}, {ID: "", Key: public},

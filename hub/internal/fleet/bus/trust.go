@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,11 +35,18 @@ var ErrForeign = errors.New("not an identity of this fleet")
 
 // Identity is what a host is to the bus.
 type Identity struct {
-	ID      string    // of the host: a ULID
-	Key     string    // public nkey of the host
-	Groups  []string  // whose messages it may read
+	ID      string   // of the host: a ULID
+	Key     string   // public nkey of the host
+	Groups  []string // whose messages it may read
+	Labels  map[string]string
 	Expires time.Time // by the clock of the hub; zero: never
 }
+
+// Tags of an identity. Those of labels hold hexadecimal digits, because tags have no capitals.
+const (
+	hostTag  = "linerate-host"
+	labelTag = "label-"
+)
 
 // Trust holds the keys of one fleet. Its methods may be called from any number of goroutines.
 type Trust struct {
@@ -164,7 +172,10 @@ func (t *Trust) Sign(i Identity) (string, error) {
 	c := jwt.NewUserClaims(i.Key)
 	c.Name = i.ID
 	c.IssuerAccount = t.account.Subject
-	c.Tags.Add("linerate-host")
+	c.Tags.Add(hostTag)
+	for k, v := range i.Labels {
+		c.Tags.Add(labelTag + hex.EncodeToString([]byte(k+"="+v)))
+	}
 	c.Pub.Allow.Add(upPrefix + i.ID + ".>")
 	c.Sub.Allow.Add(hostPrefix+i.ID+".>", allPrefix+">")
 	for _, g := range i.Groups {
@@ -197,7 +208,7 @@ func (t *Trust) Verify(text string) (Identity, error) {
 		return Identity{}, fmt.Errorf("%w: %w", ErrForeign, err)
 	}
 	t.mu.Lock()
-	ours := t.account.DidSign(c) && c.IssuerAccount == t.account.Subject && c.Tags.Contains("linerate-host")
+	ours := t.account.DidSign(c) && c.IssuerAccount == t.account.Subject && c.Tags.Contains(hostTag)
 	t.mu.Unlock()
 	if !ours {
 		return Identity{}, ErrForeign
@@ -209,6 +220,16 @@ func (t *Trust) Verify(text string) (Identity, error) {
 		}
 	}
 	slices.Sort(i.Groups)
+	for _, tag := range c.Tags {
+		code, ok := strings.CutPrefix(tag, labelTag)
+		b, err := hex.DecodeString(code)
+		if k, v, label := strings.Cut(string(b), "="); ok && err == nil && label {
+			if i.Labels == nil {
+				i.Labels = make(map[string]string)
+			}
+			i.Labels[k] = v
+		}
+	}
 	if c.Expires != 0 {
 		i.Expires = time.Unix(c.Expires, 0).UTC()
 	}

@@ -184,7 +184,8 @@ func (s *Server) answer(state tls.ConnectionState, q question, from net.Addr) an
 	a := answer{ID: m.ID, Groups: m.Groups, Issued: now, Expires: now.Add(s.o.Lifetime).Truncate(time.Second), Bus: s.o.Bus,
 		Roots: string(s.o.Roots), ServerName: s.o.ServerName}
 	if err = s.o.Admit(m); err == nil {
-		a.Identity, err = s.o.Trust.Sign(bus.Identity{ID: m.ID, Key: key, Groups: m.Groups, Expires: a.Expires})
+		a.Identity, err = s.o.Trust.Sign(bus.Identity{ID: m.ID, Key: key, Groups: m.Groups, Labels: m.Labels,
+			Expires: a.Expires})
 	}
 	if err != nil {
 		s.o.Log.Error("fleet: "+err.Error(), "host", m.ID)
@@ -215,7 +216,7 @@ func (s *Server) decide(state tls.ConnectionState, q question, from net.Addr) (m
 		// The identity matters only for a register that was lost: what is in it decides.
 		i, err := s.o.Trust.Verify(q.Identity)
 		if err == nil && i.Key == q.Key && !s.o.Trust.Revoked(q.Key) && s.o.Now().Sub(i.Expires) <= restoreWithin {
-			m, err := s.o.Register.Restore(i.ID, q.Key, i.Groups, r)
+			m, err := s.o.Register.Restore(i.ID, q.Key, i.Groups, i.Labels, r)
 			return m, q.Key, err
 		}
 		m, err := s.o.Register.Renew(q.Key, r.Machine)

@@ -267,7 +267,7 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	empty := open(t, durable.NewMem(), c)
-	got, err := empty.Restore(id, "K2", []string{"web"}, request(Token{}, "K2", "M1"))
+	got, err := empty.Restore(id, "K2", []string{"web"}, nil, request(Token{}, "K2", "M1"))
 	if err != nil || got.ID != id || got.State != Joined {
 		t.Errorf("restore: %+v, %v", got, err)
 	}
@@ -277,7 +277,7 @@ func TestLife(t *testing.T) {
 	if diff := cmp.Diff(want, r.Members()); diff != "" {
 		t.Errorf("after a restart (-want +got):\n%s", diff)
 	}
-	if _, err := r.Restore(id, "K2", nil, request(Token{}, "K2", "M1")); refused(err) != "removed from the fleet" {
+	if _, err := r.Restore(id, "K2", nil, nil, request(Token{}, "K2", "M1")); refused(err) != "removed from the fleet" {
 		t.Errorf("restore of a removed host: %v", err)
 	}
 }

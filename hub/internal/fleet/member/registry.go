@@ -383,15 +383,15 @@ func (r *Registry) Renew(key, machine string) (Member, error) {
 // Restore takes a host back whose identity this fleet signed, after the register was lost. The
 // caller has verified the identity, that the host holds the key, and that the key is not revoked.
 // A host that is in the register already is renewed.
-func (r *Registry) Restore(id, key string, groups []string, q Request) (Member, error) {
+func (r *Registry) Restore(id, key string, groups []string, labels map[string]string, q Request) (Member, error) {
 	r.mu.Lock()
 	if r.keys[key] != "" || r.members[id] != nil {
 		r.mu.Unlock()
 		return r.Renew(key, q.Machine)
 	}
 	now := r.now().UTC()
-	m := &Member{ID: id, Key: key, Machine: q.Machine, Name: q.Name, Groups: groups, State: Joined, Joined: now,
-		Renewed: now, From: q.From}
+	m := &Member{ID: id, Key: key, Machine: q.Machine, Name: q.Name, Groups: groups, Labels: labels,
+		State: Joined, Joined: now, Renewed: now, From: q.From}
 	b := r.put(record{Member: m})
 	r.mu.Unlock()
 	return *m, b.wait()

@@ -1,0 +1,198 @@
+package desk
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/hub/internal/fleet/selection"
+)
+
+// What an administrator can ask for.
+const (
+	DoStatus   = "status"
+	DoHosts    = "hosts"
+	DoAsk      = "ask"
+	DoFetch    = "fetch"
+	DoInvite   = "invite"
+	DoWithdraw = "withdraw"
+	DoApprove  = "approve"
+	DoRemove   = "remove"
+)
+
+// Request is what an administrator asks for.
+type Request struct {
+	Do        string            `json:"do"`
+	Selection string            `json:"selection,omitempty"`
+	IDs       []string          `json:"ids,omitempty"`
+	Reason    string            `json:"reason,omitempty"`
+	After     string            `json:"after,omitempty"` // begins a page of hosts
+	Limit     int               `json:"limit,omitempty"`
+	Verb      string            `json:"verb,omitempty"`
+	Args      []string          `json:"args,omitempty"`
+	WithinMS  int64             `json:"within_ms,omitempty"`
+	Document  string            `json:"document,omitempty"`
+	Groups    []string          `json:"groups,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Uses      int               `json:"uses,omitempty"`
+	TTLMS     int64             `json:"ttl_ms,omitempty"`
+	Approve   bool              `json:"approve,omitempty"`
+}
+
+// Item is a document of a host that a fetch returns before its own document.
+type Item struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Hash string `json:"hash"`
+	Data []byte `json:"data"`
+}
+
+// frame is one line of an answer: any number of items, then a document or an error.
+type frame struct {
+	Item     *Item           `json:"item,omitempty"`
+	Document json.RawMessage `json:"document,omitempty"`
+	Error    string          `json:"error,omitempty"`
+	Usage    bool            `json:"usage,omitempty"` // with Error: the request was wrong
+}
+
+// UsageError is a request that cannot be served as it is.
+type UsageError struct{ error }
+
+func (e UsageError) Unwrap() error { return e.error }
+
+// ErrNoHub reports that no hub with a fleet runs here.
+var ErrNoHub = errors.New("no hub with a fleet runs here")
+
+const (
+	longestRequest = 1 << 20
+	requestWithin  = 10 * time.Second
+	writeWithin    = 30 * time.Second
+)
+
+// listenControl opens the administrator's socket.
+func listenControl(dir string) (*net.UnixListener, error) {
+	path := Socket(dir)
+	// The register's lock is held: a socket that is there belongs to nobody.
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("socket of the fleet: %w", err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("socket of the fleet: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("socket of the fleet: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// serveControl answers administrators until the context ends.
+func (d *Desk) serveControl(ctx context.Context) error {
+	l := d.socket
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		c, err := l.AcceptUnix()
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = c.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("socket of the fleet: %w", err)
+		}
+		all.Go(func() {
+			defer c.Close()
+			defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+			d.serveOne(ctx, c)
+		})
+	}
+}
+
+func (d *Desk) serveOne(ctx context.Context, c net.Conn) {
+	if c.SetReadDeadline(time.Now().Add(requestWithin)) != nil {
+		return
+	}
+	var q Request
+	send := func(f frame) error {
+		b, err := json.Marshal(f)
+		if err != nil {
+			return err
+		}
+		if err := c.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
+			return err
+		}
+		_, err = c.Write(append(b, '\n'))
+		return err
+	}
+	line, err := bufio.NewReader(io.LimitReader(c, longestRequest)).ReadBytes('\n')
+	if err != nil || json.Unmarshal(line, &q) != nil {
+		_ = send(frame{Error: "not a request", Usage: true}) // whoever has gone does not need it
+		return
+	}
+	doc, err := d.Do(ctx, q, func(i Item) error { return send(frame{Item: &i}) })
+	var b []byte
+	if err == nil {
+		b, err = json.Marshal(doc)
+	}
+	if err != nil {
+		_, usage := errors.AsType[UsageError](err)
+		_, mistake := errors.AsType[*selection.Error](err)
+		_ = send(frame{Error: err.Error(), Usage: usage || mistake})
+		return
+	}
+	_ = send(frame{Document: b})
+}
+
+// Call asks the desk whose directory is dir, and reads its document into doc. item receives the
+// items of a fetch. A hub that does not run is ErrNoHub.
+func Call(ctx context.Context, dir string, q Request, doc any, item func(Item) error) error {
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "unix", Socket(dir))
+	if err != nil {
+		if errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("ask the hub: %w", err)
+		}
+		return fmt.Errorf("%w (%s): %w", ErrNoHub, dir, err)
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	b, err := json.Marshal(q)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("ask the hub: %w", err)
+	}
+	in := json.NewDecoder(bufio.NewReaderSize(c, 1<<16))
+	for {
+		var f frame
+		err := in.Decode(&f)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return fmt.Errorf("ask the hub: %w", err)
+		case f.Error != "" && f.Usage:
+			return UsageError{errors.New(f.Error)}
+		case f.Error != "":
+			return errors.New(f.Error)
+		case f.Item != nil && item != nil:
+			if err := item(*f.Item); err != nil {
+				return err
+			}
+		case f.Document != nil:
+			return json.Unmarshal(f.Document, doc)
+		}
+	}
+}
