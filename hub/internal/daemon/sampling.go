@@ -96,7 +96,7 @@ func (d *daemon) sampleRules(ctx context.Context) {
 	for tick := range ticks(ctx, rules.Interval) {
 		counts, left, err := source.Rules(ctx)
 		if errors.Is(err, read.ErrChanging) {
-			continue // they stand in the next answer
+			continue // the next answer has them
 		}
 		closed, unreadable := errors.AsType[*closedError](err)
 		if unreadable && noAgent(closed.agent) || errors.Is(err, errors.ErrUnsupported) ||
@@ -153,8 +153,8 @@ func Metrics() []*sample.Metric {
 
 // AllMetrics returns the metrics of everything that a hub keeps, sorted by name.
 func AllMetrics() []*sample.Metric {
-	all := slices.Concat(sample.Metrics(), peak.Metrics(), rules.Metrics(), schedule.Metrics(), record.Metrics(), remote.Metrics(),
-		Metrics())
+	all := slices.Concat(sample.Metrics(), peak.Metrics(), rules.Metrics(), schedule.Metrics(), record.Metrics(),
+		remote.Metrics(), Metrics())
 	slices.SortFunc(all, func(a, b *sample.Metric) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

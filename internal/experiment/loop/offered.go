@@ -17,7 +17,7 @@ type Offered struct {
 // transaction exchanges them.
 var rules = knob.Definition{
 	Pattern: knob.KindFirewall + ":*", Form: knob.FormText, Disturbance: knob.DisturbsNothing,
-	Risk: "What counts in the moment of the change stands in a chain of its own until undo.",
+	Risk: "Packets that are counted in the moment of the change are in a chain of their own until undo.",
 }
 
 // lookup returns the definition of a knob, of the catalogue or of the rules of a table.

@@ -2,9 +2,10 @@
 //
 // # Model
 //
-// [NFT] reads nft -j list ruleset, [NFTText] what nft prints without -j and files of that form, [IPTables] iptables-save and ip6tables-save with or without
-// counters, [IPSet] ipset save, [IPFW] ipfw -a list, [PF] pfctl -vvsr. [Detect] chooses among them
-// by what the text begins with. [Live] asks the programs of this host.
+// [NFT] reads nft -j list ruleset, [NFTText] what nft prints without -j and files of that form,
+// [IPTables] iptables-save and ip6tables-save with or without counters, [IPSet] ipset save, [IPFW]
+// ipfw -a list, [PF] pfctl -vvsr. [Any] chooses among them by what the text begins with. [Live]
+// asks the programs of this host.
 //
 // A statement that the model does not have stays as it was written, as ruleset.Opaque. What a
 // reader does not know at all is an opaque condition with an unknown effect, which stops every

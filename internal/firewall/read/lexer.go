@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// token is a word of nft's text, a string without its quotes, or one of { } ( ) , ; and the end of a
+// token is a word of nft's text, a string without its quotes, one of { } ( ) , ; or the end of a
 // line.
 type token struct {
 	text   string
 	quoted bool
 	line   int
-	at, to int // bytes of the text that it stands in
+	at, to int // bytes of the text
 }
 
 func (t token) is(s string) bool { return !t.quoted && t.text == s }

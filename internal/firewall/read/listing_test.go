@@ -54,8 +54,8 @@ func TestListing(t *testing.T) {
 				t.Fatalf("%v\n%s", err, asText)
 			}
 			// What nft 1.0.6 writes in one form alone, or in another way: the comment of a table, the flag
-			// of a set that packets change, the burst that a limit has anyway, how a rejection answers, flags
-			// of TCP, the base of a mark.
+			// of a set that packets change, the burst that a limit has anyway, how a rejection answers,
+			// flags of TCP, the base of a mark.
 			same := func(r *ruleset.Ruleset) string {
 				s := described(r)
 				for _, c := range []struct{ from, to string }{{`(table \S+ \S+ \S+) .*`, "$1"}, {`dynamic `, ""},
@@ -172,7 +172,8 @@ func TestListingUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	rule := r.Tables[0].Chains[0].Rules[0]
-	if s, ok := rule.Statements[1].(ruleset.Opaque); !rule.Barrier() || !ok || s.Text != "teleport to mars counter accept" {
+	s, ok := rule.Statements[1].(ruleset.Opaque)
+	if !rule.Barrier() || !ok || s.Text != "teleport to mars counter accept" {
 		t.Errorf("%+v", rule.Statements)
 	}
 }
@@ -184,10 +185,12 @@ func FuzzNFTText(f *testing.F) {
 			f.Add(b)
 		}
 	}
-	f.Add([]byte("define a = { 1, 2 }\ntable inet t { counter n { packets 1 bytes 2 }\n set s { typeof ip saddr . tcp dport\n" +
+	f.Add([]byte("define a = { 1, 2 }\ntable inet t { counter n { packets 1 bytes 2 }\n" +
+		"set s { typeof ip saddr . tcp dport\n" +
 		"flags interval\n elements = { 10.0.0.0/8 . 1-9 counter packets 1 bytes 2 comment \"x\" } }\n" +
-		"map m { type ifname : verdict\n elements = { \"eth0\" : jump c } }\n chain c { type filter hook input priority filter + 5\n" +
-		"ip saddr . tcp dport @s counter name n\n tcp dport $a limit rate over 5/second log prefix \"y\" reject with tcp reset\n" +
+		"map m { type ifname : verdict\n elements = { \"eth0\" : jump c } }\n" +
+		"chain c { type filter hook input priority filter + 5\n ip saddr . tcp dport @s counter name n\n" +
+		"tcp dport $a limit rate over 5/second log prefix \"y\" reject with tcp reset\n" +
 		"iifname vmap @m; fib daddr type local meta mark set mark | 0x1 dnat ip to 10.0.0.1:80 comment \"z\" } }\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, err := read.NFTText(bytes.NewReader(b))

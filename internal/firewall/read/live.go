@@ -67,8 +67,8 @@ func Any(b []byte) (*ruleset.Ruleset, error) {
 		"ipfw -a list or pfctl -vvsr", line)
 }
 
-// nftText reports whether a text is one of nft: behind comments it begins with a table, or with what
-// files for nft -f have before it.
+// nftText reports whether a text is one of nft: behind comments it begins with a table, or with
+// what files for nft -f have before it.
 func nftText(b []byte) bool {
 	for line := range bytes.Lines(b) {
 		line = bytes.TrimSpace(line)

@@ -13,7 +13,7 @@ import (
 // words are tokens that are read from the left.
 type words struct{ tokens []token }
 
-// blank skips the ends of lines, which stand in braces only.
+// blank skips the ends of lines, which are in braces only.
 func (w *words) blank() {
 	for len(w.tokens) > 0 && (w.tokens[0].is("\n") || w.tokens[0].is(";")) {
 		w.tokens = w.tokens[1:]
@@ -97,8 +97,8 @@ var metas = []string{"iif", "iifname", "iiftype", "iifgroup", "oif", "oifname", 
 	"skgid", "pkttype", "nftrace", "rtclassid", "cpu", "cgroup", "ibrname", "obrname", "ibriport", "obriport"}
 
 // headers are the headers whose fields are named by one word.
-var headers = []string{"ip", "ip6", "tcp", "udp", "udplite", "sctp", "dccp", "th", "icmp", "icmpv6", "igmp", "arp", "ether",
-	"vlan", "ah", "esp", "comp", "frag", "hbh", "mh", "dst", "vxlan", "geneve", "gre", "gretap"}
+var headers = []string{"ip", "ip6", "tcp", "udp", "udplite", "sctp", "dccp", "th", "icmp", "icmpv6", "igmp", "arp",
+	"ether", "vlan", "ah", "esp", "comp", "frag", "hbh", "mh", "dst", "vxlan", "geneve", "gre", "gretap"}
 
 // key reads a term of the model.
 func (w *words) key() (ruleset.Term, bool) {

@@ -209,7 +209,8 @@ func (b *builder) pf(items []*item) ([]*ruleset.Rule, float64) {
 		}
 		first := s.members[0]
 		table := &ruleset.Set{Name: b.named("lr_" + word(ruleset.Term{Field: s.tree})), Counting: true,
-			Flags: []string{"interval"}, Types: []string{ruleset.TypeOf(ruleset.Term{Field: s.tree, Header: first.header(s.tree)})}}
+			Flags: []string{"interval"},
+			Types: []string{ruleset.TypeOf(ruleset.Term{Field: s.tree, Header: first.header(s.tree)})}}
 		for _, m := range s.members {
 			r, _ := m.on(s.tree)
 			table.Elements = append(table.Elements, ruleset.Element{Key: []ruleset.Range{r}, Counter: m.counter,

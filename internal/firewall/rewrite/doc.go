@@ -21,7 +21,7 @@
 //
 // Filter sets of nftables and iptables, whose rules overlap, become decision trees: one comparison
 // after the other, each of which leads to a chain with goto. A rule that packets of both sides can
-// match has a place on both. Then it stands in a chain of its own that its places lead to, so that
+// match has a place on both. Then it has a chain of its own that its places lead to, so that
 // its counter stays one. A rule that no packet reaches keeps its counter in a chain that nothing
 // leads to. A comparison is chosen by how many rules both sides have and how many packets, by the
 // counters. Trees are offered if they save rules and, by the prices of package cost, time.

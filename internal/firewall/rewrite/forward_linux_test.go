@@ -252,8 +252,8 @@ type handwritten struct {
 // handmade are ways to get closer to the rate without rules, and what the parts of the work take.
 func handmade() []handwritten {
 	chain := func(first, rules string) string {
-		return "table ip filter {\n" + first + " chain forward {\n  type filter hook forward priority filter; policy accept;\n" +
-			rules + " }\n}\n"
+		return "table ip filter {\n" + first + " chain forward {\n" +
+			"  type filter hook forward priority filter; policy accept;\n" + rules + " }\n}\n"
 	}
 	// mapped makes a map from houses to chains of one body.
 	mapped := func(name, field, key, body string) (sets, rule string) {

@@ -118,8 +118,8 @@ func Build(r *ruleset.Ruleset, keep func(*ruleset.Table, *ruleset.Chain) bool) (
 	return build(r, keep, false)
 }
 
-// build makes new rules. Chains that no tree is made for are as Build makes them; there is no change
-// without any tree that was asked for.
+// build makes new rules. Chains that no tree is made for are as Build makes them. There is no
+// change if trees are asked for and none is made.
 func build(r *ruleset.Ruleset, keep func(*ruleset.Table, *ruleset.Chain) bool,
 	share bool) (*ruleset.Ruleset, []Change) {
 	made := *r

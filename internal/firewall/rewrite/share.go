@@ -67,8 +67,8 @@ func plainTerm(t ruleset.Term) bool {
 	return t == protocolTerm
 }
 
-// wanted returns a rule as a tree needs it; false if it is more than comparisons with single ranges,
-// a counter and a verdict.
+// wanted returns a rule as a tree needs it; false if it is more than comparisons with single
+// ranges, a counter and a verdict.
 func wanted(it *item) (*want, bool) {
 	if !it.simple || !it.nests || !it.counts && !it.decides {
 		return nil, false

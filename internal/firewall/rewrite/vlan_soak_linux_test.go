@@ -25,8 +25,9 @@ import (
 // TestMain gives the package a guest whose clock counts instructions, with two wired cards.
 func TestMain(m *testing.M) {
 	guesttest.MainIn(m, guest.Options{Counted: true, MemoryBytes: 512 << 20,
-		Cards:   []guest.Card{{Model: "e1000", Wire: 1}, {Model: "e1000", Wire: 1}},
-		Modules: []string{"crc32c_generic", "af_packet", "e1000", "8021q", "veth", "nf_tables"}, Programs: []string{"ip", "nft"}})
+		Cards:    []guest.Card{{Model: "e1000", Wire: 1}, {Model: "e1000", Wire: 1}},
+		Modules:  []string{"crc32c_generic", "af_packet", "e1000", "8021q", "veth", "nf_tables"},
+		Programs: []string{"ip", "nft"}})
 }
 
 // vlanRules are those of a router that knows forty houses by their VLANs: from each and to it, all
@@ -171,8 +172,8 @@ func TestVLANs(t *testing.T) {
 	for _, n := range seen["optimised"] {
 		sum += n
 	}
-	t.Logf("note: rules per packet %.1f before, %.1f after; %d counters alike after %d packets; instructions for each packet: "+
-		"%.0f without rules, %.0f as written, %.0f optimised", got.Before, got.After, sum, cycles*2*160, per("none"),
+	t.Logf("note: rules per packet %.1f before, %.1f after; %d counters alike after %d packets; "+
+		"instructions for each packet: %.0f without rules, %.0f as written, %.0f optimised", got.Before, got.After, sum, cycles*2*160, per("none"),
 		per("linear"), per("optimised"))
 }
 

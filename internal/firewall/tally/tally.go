@@ -27,7 +27,7 @@ type Count struct {
 // identity is what distinguishes counts.
 type identity struct{ table, chain, name, match string }
 
-// Of returns the counts of rulesets, at most so many, and how many are left out.
+// Of returns at most the given number of counts of rulesets, and how many are left out.
 func Of(all []*ruleset.Ruleset, most int) (counts []Count, left int) {
 	at := make(map[identity]int)
 	seen := make(map[*ruleset.Counter]bool)

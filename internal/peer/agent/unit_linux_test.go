@@ -50,7 +50,8 @@ func TestUnits(t *testing.T) {
 	}
 	both := strings.Replace(string(more), "[Service]\n", "", 1)
 	joined := strings.Replace(text["linerate-agent.service"], "\n[Install]", "\n"+both+"\n[Install]", 1)
-	if err := os.WriteFile(files[0], []byte(strings.ReplaceAll(joined, "/usr/local/bin/linerate", self)), 0o644); err != nil {
+	there := strings.ReplaceAll(joined, "/usr/local/bin/linerate", self)
+	if err := os.WriteFile(files[0], []byte(there), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(analyze, append([]string{"verify"}, files...)...).CombinedOutput(); err != nil ||
