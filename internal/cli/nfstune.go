@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"path"
 	"path/filepath"
@@ -227,7 +228,10 @@ func (a *app) nfsTune(cmd *cobra.Command, source string, f nfsTuneFlags) error {
 func openNFSBench(ctx context.Context, plan mount.Plan, ends mount.Ends, p *progress.Line) (*mount.Bench, mount.Plan,
 	error) {
 	bench, err := mount.OpenBench(plan, ends)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, plan, flagError{fmt.Errorf("nfs tune: %w", err), "only root may mount: use sudo"}
+	case err != nil:
 		return nil, plan, fmt.Errorf("nfs tune: %w", err)
 	}
 	if plan.Base.Version != "" {

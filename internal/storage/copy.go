@@ -41,9 +41,9 @@ func NewCopy(path string, networkBitsPerSec float64, disk *Result) *Copy {
 	if slower > 0 {
 		c.Ratio = faster / slower
 	}
-	whose := ""
-	if c.DiskWhose != Device {
-		whose = fmt.Sprintf(" (the figure of %s)", c.DiskWhose)
+	whose, subject := "", "disk"
+	if !c.OfDisk() {
+		whose, subject = fmt.Sprintf(" (%s, not a disk's figure)", c.DiskWhose), "storage"
 	}
 	figures := fmt.Sprintf("%s of %s: %s%s; the network: %s", disk.Test, path, unit.BitRate(bits), whose,
 		unit.BitRate(networkBitsPerSec))
@@ -55,7 +55,10 @@ func NewCopy(path string, networkBitsPerSec float64, disk *Result) *Copy {
 	case bits < networkBitsPerSec:
 		c.Holds, c.Because = HeldByDisk, fmt.Sprintf("%s. The network carries %.3g times as much.", figures, c.Ratio)
 	default:
-		c.Holds, c.Because = HeldByNetwork, fmt.Sprintf("%s. The disk does %.3g times as much.", figures, c.Ratio)
+		c.Holds, c.Because = HeldByNetwork, fmt.Sprintf("%s. The %s does %.3g times as much.", figures, subject, c.Ratio)
 	}
 	return c
 }
+
+// OfDisk reports whether the figure is a disk's. Otherwise a disk below may still hold the copy.
+func (c *Copy) OfDisk() bool { return c.DiskWhose == Device }

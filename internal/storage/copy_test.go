@@ -17,7 +17,8 @@ func TestNewCopy(t *testing.T) {
 		{1e9, 50e6, storage.Device, storage.HeldByDisk, "The network carries 2.5 times as much."},
 		{1e9, 500e6, storage.Device, storage.HeldByNetwork, "The disk does 4 times as much."},
 		{1e9, 130e6, storage.Device, storage.HeldByBoth, "They are alike"},
-		{1e9, 5e9, storage.PageCache, storage.HeldByNetwork, "40.0 Gb/s (the figure of page-cache); the network: 1.00 Gb/s"},
+		{1e9, 5e9, storage.PageCache, storage.HeldByNetwork,
+			"40.0 Gb/s (page-cache, not a disk's figure); the network: 1.00 Gb/s. The storage does 40 times as much."},
 		{0, 5e9, storage.Device, storage.HeldByBoth, "the network: 0"},
 	} {
 		got := storage.NewCopy("/srv", c.network, &storage.Result{Test: storage.SequentialRead, ThroughputBytesPerSec: c.disk,

@@ -36,9 +36,7 @@ func Diagnose(w io.Writer, d *report.DiagnoseDocument, s Style, verbose bool) er
 	}
 	if c := d.Copy; c != nil {
 		p.line("")
-		p.line("%s", s.bold(map[string]string{storage.HeldByDisk: "The disk holds a copy.",
-			storage.HeldByNetwork: "The network holds a copy.",
-			storage.HeldByBoth:    "Disk and network hold a copy alike."}[c.Holds]))
+		p.line("%s", s.bold(holder(c)))
 		p.wrapped("  ", c.Because)
 	}
 	for i, f := range d.Findings {
@@ -225,4 +223,19 @@ func Explain(w io.Writer, d *report.ExplainDocument, s Style) error {
 		p.wrapped("  ", "This version has no rule for this code yet; the name is reserved.")
 	}
 	return p.err
+}
+
+// holder says what holds a copy. Only a disk's figure is called the disk.
+func holder(c *storage.Copy) string {
+	subject := "Storage"
+	if c.OfDisk() {
+		subject = "Disk"
+	}
+	switch c.Holds {
+	case storage.HeldByDisk:
+		return "The " + strings.ToLower(subject) + " holds a copy."
+	case storage.HeldByNetwork:
+		return "The network holds a copy."
+	}
+	return subject + " and network hold a copy alike."
 }

@@ -29,7 +29,6 @@
 //
 // The kernel's NFS client only. Times have a resolution of a millisecond, summed over the calls. A
 // server that answers small procedures slowly looks like a slow network. A call of many bytes may
-// need further round trips, which count to the network; what a slow path takes beyond them counts to
-// the server. Counters of an operation
-// that the kernel has let wrap are left out and reported.
+// need further round trips, which count to the network; what a slow path takes beyond them counts
+// to the server. Counters of an operation that the kernel has let wrap are left out and reported.
 package nfs

@@ -24,7 +24,7 @@ const (
 	Slots   Station = "slots"   // this host: for a slot, or for the transport
 	Network Station = "network" // the way to the server and back
 	Server  Station = "server"
-	// Remote is the way or the server, where no small call tells the two apart.
+	// Remote is the way or the server, where no small call separates the two.
 	Remote  Station = "network-or-server"
 	Client  Station = "client" // this host: until the answer is processed
 	Nowhere Station = "nowhere"
