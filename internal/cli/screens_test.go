@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// screens names, for each command, the golden file of its text on terminals of 40, 60, 80, 100 and
-// 200 columns (internal/report/text, TestTerminals); a text in brackets says what holds the lines of
-// a command without a document.
+// screens names, for each command, the golden file of its text on terminals of 40, 60, 80, 100
+// and 200 columns (internal/report/text, TestTerminals); a text in brackets says what holds the
+// lines of a command without a document.
 const screens = `
 calc burst: calc-burst
 calc bus: calc-burst
@@ -73,7 +73,8 @@ completion powershell: (a script for a shell)
 completion zsh: (a script for a shell)
 `
 
-// TestScreens holds every command to a golden file of its screens, or to the reason why it has none.
+// TestScreens holds every command to a golden file of its screens, or to the reason why it has
+// none.
 func TestScreens(t *testing.T) {
 	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, env: func(string) string { return "" }}
 	root := a.rootCommand()

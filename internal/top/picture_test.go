@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/top"
 )
 
-// TestPicture draws the screen of the tests as the picture of the documentation, docs/pictures/top.svg.
+// TestPicture draws the screen of the tests as the picture of the documentation,
+// docs/pictures/top.svg.
 func TestPicture(t *testing.T) {
 	picture := drawn(busy(top.Begin{Filter: "eth0"}).Lines(80, 24))
 	if err := xml.Unmarshal([]byte(picture), new(any)); err != nil || len(picture) > 60_000 {

@@ -113,8 +113,8 @@ func (s Store) List() ([]string, error) {
 	return ids, nil
 }
 
-// Find returns the id of the only run whose id begins with name, or the one that a word names: Last,
-// Latest or Previous. The errors are ErrNoRun and ErrAmbiguous.
+// Find returns the id of the only run whose id begins with name, or the one that a word names:
+// Last, Latest or Previous. The errors are ErrNoRun and ErrAmbiguous.
 func (s Store) Find(name string) (string, error) {
 	ids, err := s.List()
 	if err != nil {
