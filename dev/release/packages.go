@@ -101,6 +101,10 @@ func (r *release) pack(format, arch, name, about string, items []item) error {
 		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
 			return err
 		}
+		// An .apk takes the time of a script from its file.
+		if err := os.Chtimes(file, r.date, r.date); err != nil {
+			return err
+		}
 		*script.into = file
 	}
 	// apk calls other scripts for an upgrade than for an installation.

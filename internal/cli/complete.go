@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
@@ -50,6 +51,12 @@ resolver diagnose --fail-on: info notice warning critical
 --level: mild plain gross
 --ground: namespace guest
 recover --init: systemd sysvinit openrc
+measure --format: csv prometheus influx
+report --format: csv prometheus influx
+history --format: csv prometheus influx
+top --format: csv prometheus influx
+plan --os: linux freebsd illumos solaris windows
+--role: bulk web router firewall latency nameserver nfs
 serve --accept: iperf3 iperf2 ttcp nuttcp sockperf stamp
 `
 
@@ -69,11 +76,15 @@ func (a *app) complete(c *cobra.Command) {
 			return words, directive
 		}
 	} else if takes := parameters(c.Use); len(takes) > 0 {
-		c.ValidArgsFunction = func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) >= len(takes) && !takes[len(takes)-1].many {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return offered(a.wordsFor(path, typed), args, typed)
+			words := a.wordsFor(path, typed)
+			if path == "peers revoke" { // of the file that the line names
+				words = a.peerNames(c.Flag("file").Value.String())
+			}
+			return offered(words, args, typed)
 		}
 	} else if c.ValidArgsFunction == nil && !c.HasSubCommands() {
 		c.ValidArgsFunction = cobra.NoFileCompletions
@@ -137,7 +148,7 @@ func (a *app) wordsFor(place, typed string) []string {
 			}
 		}
 		return words
-	case "knobs", "tune --knobs":
+	case "knobs", "tune --knobs", "history --knob":
 		return knobsOfHost(typed)
 	case "undo":
 		return a.changesIn(journal.Trial, journal.Committed, journal.Persisted)
@@ -147,6 +158,10 @@ func (a *app) wordsFor(place, typed string) []string {
 		return a.changesIn(journal.Committed)
 	case "export":
 		return a.changesIn(journal.Committed, journal.Persisted)
+	case "inspect":
+		return interfaceNames()
+	case "measure compare":
+		return a.measurementNames()
 	case "lab run":
 		all, _ := scenario.List()
 		words = []string{"all"}
@@ -163,10 +178,17 @@ func (a *app) wordsFor(place, typed string) []string {
 	switch flag {
 	case "run":
 		return a.runNames()
+	case "baseline":
+		return a.measurementNames()
 	case "interface":
-		all, _ := net.Interfaces()
+		return interfaceNames()
+	case "bind":
+		words = interfaceNames()
+		all, _ := net.InterfaceAddrs()
 		for _, one := range all {
-			words = append(words, one.Name)
+			if of, ok := one.(*net.IPNet); ok {
+				words = append(words, of.IP.String())
+			}
 		}
 		return words
 	case "cc":
@@ -174,7 +196,7 @@ func (a *app) wordsFor(place, typed string) []string {
 		return strings.Fields(string(text))
 	case "":
 		if place == "report" {
-			return a.runNames()
+			return append(a.runNames(), a.measurementNames()...)
 		}
 	}
 	for line := range strings.Lines(knownWords) {
@@ -204,11 +226,55 @@ func (a *app) runNames() []string {
 	if err != nil {
 		return nil
 	}
-	all, err := store.List()
-	if err != nil || len(all) == 0 {
+	return storedNames(store)
+}
+
+// measurementNames returns the names of the stored measurements, newest first.
+func (a *app) measurementNames() []string {
+	store, _, err := a.measurementStore()
+	if err != nil {
 		return nil
 	}
-	return append([]string{"last"}, all...)
+	return storedNames(store)
+}
+
+// storedNames returns the words and the ids that a store knows.
+func storedNames(store runs.Store) []string {
+	all, err := store.List()
+	switch {
+	case err != nil || len(all) == 0:
+		return nil
+	case len(all) == 1:
+		return []string{runs.Last, all[0]}
+	}
+	return append([]string{runs.Last, runs.Previous}, all...)
+}
+
+// interfaceNames returns the interfaces of this host.
+func interfaceNames() []string {
+	all, _ := net.Interfaces()
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	return names
+}
+
+// peerNames returns the names of the peers in a file, each with what it may do.
+func (a *app) peerNames(file string) []string {
+	f, err := a.openPeers(file)
+	if err != nil {
+		return nil
+	}
+	peers, _ := f.Read()
+	words := make([]string, len(peers))
+	for i := range peers {
+		words[i] = peers[i].Name + "\tmeasures"
+		if peers[i].Tuning != nil {
+			words[i] = peers[i].Name + "\ttunes: " + peers[i].Tuning.String()
+		}
+	}
+	return words
 }
 
 // knobsOfHost returns the knobs of this host that begin with what is typed, a part of the name at a

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/export"
+	"github.com/linerate/linerate/internal/change/plan"
 	"github.com/linerate/linerate/internal/cli/clitest"
 	"github.com/linerate/linerate/internal/dialect"
 )
@@ -52,6 +54,18 @@ func TestCompletion(t *testing.T) {
 	if err := runs.In(durable.OS(), state, runs.Tunes, 0).Save(id, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
+	measured := runs.NewID(time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC), 0x0001)
+	if err := runs.In(durable.OS(), state, runs.Measurements, 0).Save(measured, []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	roster := filepath.Join(t.TempDir(), "peers.json")
+	for _, args := range [][]string{{"hub"}, {"lab", "--allow-tuning"}, {"other", "--file", roster}} {
+		var errs bytes.Buffer
+		if status := Main(append([]string{"linerate", "peers", "add"}, args...), strings.NewReader(""), io.Discard,
+			&errs); status != 0 {
+			t.Fatalf("peers add %v: status %d, %s", args, status, &errs)
+		}
+	}
 	links, err := net.Interfaces()
 	if err != nil || len(links) == 0 {
 		t.Fatalf("interfaces %v, %v: every host has a loopback", links, err)
@@ -78,6 +92,17 @@ func TestCompletion(t *testing.T) {
 		{"calc bus pc", "pci pci-x pcie", ordered},
 		{"report 2026", id, ordered},
 		{"report l", "last", ordered},
+		{"report 2026112", measured, ordered},
+		{"measure compare ", "last " + measured, ordered},
+		{"measure --baseline l", "last", ordered},
+		{"peers revoke ", "hub lab", ordered},
+		{"peers revoke --file " + roster + " o", "other", ordered},
+		{"inspect " + link, link, ordered},
+		{"measure --bind 127.", "127.0.0.1", ordered},
+		{"history --knob sysctl:net.core.rmem_m", "sysctl:net.core.rmem_max", ordered},
+		{"history --format p", "prometheus", ordered},
+		{"plan --os f", "freebsd", ordered},
+		{"tune --role l", "latency", ordered},
 		{"undo --run ", "last " + id, ordered},
 		{"report ./fi", "", files},
 		{"check-advice old", "", files},
@@ -161,6 +186,7 @@ func TestCompletionsAreInTheHelp(t *testing.T) {
 	for place, want := range map[string][]string{
 		"serve --accept":  dialect.Names(),
 		"export --format": strings.Split(words(export.Formats()), ", "),
+		"plan --role":     strings.Split(words(plan.Roles()), ", "),
 	} {
 		if got := a.wordsFor(place, ""); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", place, got, want)

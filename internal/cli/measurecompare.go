@@ -3,8 +3,8 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -24,8 +24,9 @@ func (a *app) measureCompareCommand() *cobra.Command {
 		Annotations: exits(exitNotPermitted),
 		Short:       "Show what differs between two measurements, with intervals",
 		Long: `Compare the tests that two measurements have in common. BEFORE and AFTER are names of stored
-measurements or their beginnings, the words last and previous, or files of measure --json; - is
-standard input. ` + "`linerate report --measurements`" + ` lists what is stored.
+measurements or their beginnings, the words last (or latest) and previous, or files of measure
+--json; - is standard input. ` + "`linerate report --measurements`" + ` lists what is stored. A stored
+name goes before a file of the same name: write ./NAME for the file.
 
 The interval of an effect covers the true ratio in 95 of 100 comparisons, as far as the samples show
 the noise: the rounds of --confidence where both have them, else the intervals of each test. "Nothing
@@ -62,33 +63,25 @@ func (a *app) measurementStore() (runs.Store, string, error) {
 	return runs.In(durable.OS(), dir, runs.Measurements, 0), filepath.Join(dir, string(runs.Measurements)), nil
 }
 
-// isFile reports whether the name of a run or a measurement is that of a file.
-func isFile(name string) bool {
-	return name == "-" || strings.ContainsRune(name, os.PathSeparator) || strings.HasSuffix(name, ".json")
-}
+// measurementHint is what to do about a name that is not stored.
+const measurementHint = "linerate report --measurements lists what is stored; " +
+	"a name may also be last, previous, - or a file"
 
-// previous names the measurement before the newest.
-const previous = "previous"
-
-// readMeasurement finds a measurement as readStored does, and by the word previous.
+// readMeasurement finds a measurement as readStored does.
 func (a *app) readMeasurement(name string) (d *report.MeasureDocument, source string, err error) {
-	const hint = "linerate report --measurements lists what is stored; name a file with its directory, as in ./monday.json"
 	store, _, err := a.measurementStore()
 	if err != nil {
 		return nil, "", err
 	}
-	id := name
-	if name == previous {
-		ids, err := store.List()
-		if err != nil {
-			return nil, "", err
+	doc, source, err := a.readStored(store, name, measurementHint)
+	if errors.Is(err, runs.ErrNoRun) {
+		if tunes, _, other := a.runStore(); other == nil {
+			if id, other := tunes.Find(name); other == nil && strings.HasPrefix(id, name) {
+				err = flagError{fmt.Errorf("find measurement %q: this is the name of a tune", name),
+					"linerate report " + id + " shows the tune; " + measurementHint}
+			}
 		}
-		if len(ids) < 2 {
-			return nil, "", flagError{fmt.Errorf("find measurement %q: %w", name, runs.ErrNoRun), hint}
-		}
-		id = ids[1]
 	}
-	doc, source, err := a.readStored(store, id, hint)
 	if err != nil {
 		return nil, "", err
 	}

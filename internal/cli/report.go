@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -148,12 +151,25 @@ func (a *app) listRuns() error {
 	return nil
 }
 
-// report shows one run.
+// report shows one run, or one measurement where no flag asks for what only a tune has.
 func (a *app) report(name string, f reportFlags) error {
-	run, source, err := a.readRun(name)
-	if name != "-" && (errors.Is(err, report.ErrNotARun) || errors.Is(err, runs.ErrNoRun)) && !f.single() {
+	store, _, err := a.runStore()
+	if err != nil {
+		return err
+	}
+	stored, source, err := a.readStored(store, name, runHint)
+	if errors.Is(err, runs.ErrNoRun) && !f.single() {
 		if d, _, other := a.readMeasurement(name); other == nil {
-			return a.print(d, func(s text.Style) error { return text.Measure(a.out, d, s) })
+			return a.showMeasurement(d)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	run, err := decodeRun(stored, source)
+	if errors.Is(err, report.ErrNotARun) && !f.single() {
+		if d, other := report.DecodeMeasure(lastResult(stored)); other == nil {
+			return a.showMeasurement(d)
 		}
 	}
 	if err != nil {
@@ -181,45 +197,51 @@ func (a *app) report(name string, f reportFlags) error {
 	return page.write(func(w io.Writer) error { return drawn.Report(w, doc) })
 }
 
-// readStored finds a document by its name in a store, the beginning of that name, last, the path of
-// a file, or - for standard input. hint is what to do when there is no such name.
+func (a *app) showMeasurement(d *report.MeasureDocument) error {
+	return a.print(d, func(s text.Style) error { return text.Measure(a.out, d, s) })
+}
+
+// readStored finds a document by its name in a store, the beginning of that name, a word of the
+// store, the path of a file, or - for standard input. A name with a directory or with .json is a
+// file first, and any other name is one in the store first. hint is what to do when neither is
+// there.
 func (a *app) readStored(store runs.Store, name, hint string) (doc []byte, source string, err error) {
-	switch {
-	case name == "-":
-		source = name
+	if name == "-" {
 		if doc, err = io.ReadAll(io.LimitReader(a.in, runs.MaxBytes+1)); err == nil && len(doc) > runs.MaxBytes {
 			err = runs.ErrTooLarge
 		}
-	case isFile(name):
-		source = name
+		return doc, name, err
+	}
+	base := strings.TrimSuffix(filepath.Base(name), ".json")
+	file := strings.ContainsRune(name, os.PathSeparator) || strings.HasSuffix(name, ".json")
+	if file {
 		doc, err = store.ReadFile(name)
-	default:
-		var id string
-		if id, err = store.Find(name); err == nil {
-			source = store.Path(id)
-			doc, err = store.Read(id)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return doc, name, err
 		}
 	}
-	if errors.Is(err, runs.ErrNoRun) || errors.Is(err, runs.ErrAmbiguous) {
-		err = flagError{err, hint}
+	id, missing := store.Find(base)
+	switch {
+	case missing == nil && (!file || base == id): // the file of a stored run is found from anywhere
+		doc, err = store.Read(id)
+		return doc, store.Path(id), err
+	case file:
+		return nil, name, flagError{err, hint}
 	}
-	return doc, source, err
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && errors.Is(missing, runs.ErrNoRun) {
+		doc, err = store.ReadFile(name)
+		return doc, name, err
+	}
+	return nil, name, flagError{missing, hint}
 }
 
-// readRun finds a run as readStored does.
-func (a *app) readRun(name string) (run *report.TuneDocument, source string, err error) {
-	store, _, err := a.runStore()
+const runHint = "linerate report lists the runs; a name may also be last, previous, - or a file"
+
+func decodeRun(doc []byte, source string) (*report.TuneDocument, error) {
+	run, err := report.DecodeTune(doc)
 	if err != nil {
-		return nil, "", err
-	}
-	doc, source, err := a.readStored(store, name,
-		"linerate report lists the runs; name a file with its directory, as in ./run.json")
-	if err != nil {
-		return nil, "", err
-	}
-	if run, err = report.DecodeTune(doc); err != nil {
-		return nil, "", flagError{fmt.Errorf("read run %s: %w", source, err),
+		err = flagError{fmt.Errorf("read run %s: %w", source, err),
 			"linerate tune --json prints such documents, and stores each one in the state directory"}
 	}
-	return run, source, nil
+	return run, err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
+	"github.com/linerate/linerate/internal/change/plan"
 	"github.com/linerate/linerate/internal/experiment/goal"
 	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/experiment/tune"
@@ -38,6 +39,7 @@ type tuneFlags struct {
 	allow     string
 	knobs     string
 	advice    string
+	role      string
 	html      string
 	thorough  bool
 	dryRun    bool
@@ -80,6 +82,11 @@ has shorter ones and no other program writes to their table.
 script or a page, as check-advice reads them. The experiment then shows which of them help on this
 path. Settings that this kernel ignores, has no more or is harmed by are left alone, with the reason.
 
+--role ROLE tries what linerate plan would set for a host of this role (bulk, web, router, firewall,
+latency, nameserver or nfs), with values from this host and the round trip of this path. It also
+chooses the goal, unless --goal or --objective does. Values are candidates: only what is proven to
+help on this path stays.
+
 --profile samples the processors of both hosts while each segment runs (1 % of a CPU, the same in both
 arms). Each trial then says what differs in the stages of the network path and in the functions of
 the kernel: in time per packet, or per kilobyte where the change makes packets larger.
@@ -98,6 +105,7 @@ and packets (small datagrams that arrive). The terms are:
 			"  linerate tune 192.0.2.7 --objective 'throughput where p99_rtt<5ms and cpu<80%'\n" +
 			"  linerate tune 192.0.2.7 --knobs 'ethtool:*/coalesce.*' --dry-run\n" +
 			"  linerate tune 192.0.2.7 --advice /etc/sysctl.d/90-network.conf\n" +
+			"  linerate tune 192.0.2.7 --role latency\n" +
 			"  linerate tune disk:/srv --goal throughput",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if path, ok := strings.CutPrefix(args[0], diskScheme); ok {
@@ -116,6 +124,8 @@ and packets (small datagrams that arrive). The terms are:
 		"try only knobs that match one of these comma-separated globs, also those that no finding proposes")
 	c.Flags().StringVar(&f.advice, "advice", "",
 		"try only the settings of this file of tuning advice (sysctl.conf, TuneD profile, script); - is standard input")
+	c.Flags().StringVar(&f.role, "role", "",
+		"try only what a host of this role may need: bulk, web, router, firewall, latency, nameserver or nfs")
 	c.Flags().StringVar(&f.html, "html", "", "also write the result as one self-contained page to this file")
 	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute,
 		"time for the whole run, diagnoses included; at least "+leastBudget.String())
@@ -184,6 +194,8 @@ func (f tuneFlags) bounds() (loop.TuneOptions, error) {
 	switch {
 	case f.advice != "" && f.knobs != "":
 		return o, usagef("--advice and --knobs both say what to try: give one of them")
+	case f.role != "" && (f.advice != "" || f.knobs != ""):
+		return o, usagef("--role, --advice and --knobs all say what to try: give one of them")
 	case f.advice == "-" && f.target.key.key == "-":
 		return o, usagef("--advice - and --key - both read standard input: give the key by --key-file or LINERATE_KEY")
 	}
@@ -206,7 +218,7 @@ func (f tuneFlags) bounds() (loop.TuneOptions, error) {
 // wanted returns the objective of --goal or --objective.
 func (f tuneFlags) wanted() (goal.Objective, error) {
 	if f.objective == "" {
-		o, err := goal.Parse(cmp.Or(f.goal, string(goal.Throughput)))
+		o, err := goal.Parse(cmp.Or(f.goal, string(goalOfRole(plan.Role(f.role)))))
 		if err != nil || len(o.Bounds) > 0 {
 			return o, usagef("--goal %q: not one of throughput, latency, packets; bounds go into --objective", f.goal)
 		}
@@ -259,6 +271,13 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	}
 	defer page.discard()
 	ctx := cmd.Context()
+	if f.role != "" {
+		role, err := plan.ParseRole(f.role)
+		if err != nil {
+			return usagef("--role: %w", err)
+		}
+		o.AskFor = askedByRole(ctx, role)
+	}
 	if f.advice != "" {
 		if o.Asked, err = a.askedByAdvice(ctx, f.advice, p); err != nil {
 			return err

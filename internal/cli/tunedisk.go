@@ -25,7 +25,7 @@ const diskScheme = "disk:"
 // diskGoal returns the goal of a disk from the flags, and refuses flags that are about a network.
 func (f tuneFlags) diskGoal(cmd *cobra.Command) (loop.DiskGoal, error) {
 	for _, name := range []string{"key", "key-file", "connect-timeout", "parallel", "reverse", "objective", "warm-up",
-		"profile", "advice"} {
+		"profile", "advice", "role"} {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed {
 			return "", usagef("--%s is for a host: disk:PATH has no such setting", name)
 		}

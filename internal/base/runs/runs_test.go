@@ -37,6 +37,8 @@ func TestFind(t *testing.T) {
 		err        error
 	}{
 		{"last", "20261122-120011-000b", nil},
+		{"latest", "20261122-120011-000b", nil},
+		{"previous", "20261122-120010-000a", nil},
 		{"20261122-120003-0003", "20261122-120003-0003", nil},
 		{"20261122-12000", "", ErrAmbiguous},
 		{"20261122-120010", "20261122-120010-000a", nil},
@@ -51,6 +53,9 @@ func TestFind(t *testing.T) {
 	}
 	if _, err := In(durable.NewMem(), "/state", Tunes, 0).Find(Last); !errors.Is(err, ErrNoRun) {
 		t.Errorf("the last of an empty store: %v", err)
+	}
+	if _, err := filled(t, durable.NewMem(), 0, 1).Find(Previous); !errors.Is(err, ErrNoRun) {
+		t.Errorf("the one before the only one: %v", err)
 	}
 }
 

@@ -30,14 +30,18 @@ const DefaultKeep = 200
 // MaxBytes is the largest document that is read.
 const MaxBytes = 64 << 20
 
-// Last names the newest run in place of an id.
-const Last = "last"
+// Words name a run in place of an id.
+const (
+	Last     = "last"     // the newest
+	Latest   = "latest"   // another word for it
+	Previous = "previous" // the one before the newest
+)
 
 var (
-	// ErrNoRun reports that no stored run has that name.
-	ErrNoRun = errors.New("no such run")
-	// ErrAmbiguous reports that several runs begin with that name.
-	ErrAmbiguous = errors.New("several runs begin like this")
+	// ErrNoRun reports that nothing stored has that name.
+	ErrNoRun = errors.New("nothing is stored under this name")
+	// ErrAmbiguous reports that several ids begin with that name.
+	ErrAmbiguous = errors.New("several begin like this")
 	// ErrTooLarge reports a file larger than any document of linerate.
 	ErrTooLarge = fmt.Errorf("larger than %d MiB", MaxBytes>>20)
 )
@@ -109,15 +113,18 @@ func (s Store) List() ([]string, error) {
 	return ids, nil
 }
 
-// Find returns the id of the only run whose id begins with name, or of the newest run for Last. The
-// errors are ErrNoRun and ErrAmbiguous.
+// Find returns the id of the only run whose id begins with name, or the one that a word names:
+// Last, Latest or Previous. The errors are ErrNoRun and ErrAmbiguous.
 func (s Store) Find(name string) (string, error) {
 	ids, err := s.List()
 	if err != nil {
 		return "", err
 	}
-	if name == Last && len(ids) > 0 {
+	switch {
+	case (name == Last || name == Latest) && len(ids) > 0:
 		return ids[0], nil
+	case name == Previous && len(ids) > 1:
+		return ids[1], nil
 	}
 	var found []string
 	for _, id := range ids {

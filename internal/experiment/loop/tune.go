@@ -35,14 +35,16 @@ type TuneOptions struct {
 	MaxTrials int               // measured trials; 0: no bound
 	// how long the committed set stays in force before it is tested once more, after the budget; 0:
 	// no such test
-	Soak     time.Duration
-	Segment  time.Duration      // measured part of one segment; 0: from the round trip
-	WarmUp   time.Duration      // cut from the front of each segment; 0: from the round trip, and none for datagrams
-	Knobs    func(knob.ID) bool // nil: every candidate of the findings; otherwise only these
-	Wide     []knob.Definition  // also try these knobs without a finding
-	Asked    []Asked            // try these settings, and nothing else; nil: none
-	Offered  []Offered          // also try these for the goal packets, after those of the findings
-	FarFixed string             // clause that says why the far end cannot be changed; empty: it can
+	Soak    time.Duration
+	Segment time.Duration      // measured part of one segment; 0: from the round trip
+	WarmUp  time.Duration      // cut from the front of each segment; 0: from the round trip, and none for datagrams
+	Knobs   func(knob.ID) bool // nil: every candidate of the findings; otherwise only these
+	Wide    []knob.Definition  // also try these knobs without a finding
+	Asked   []Asked            // try these settings, and nothing else; nil: none
+	// AskFor returns Asked when the path is known; nil: Asked is known before.
+	AskFor   func(Path) ([]Asked, error)
+	Offered  []Offered // also try these for the goal packets, after those of the findings
+	FarFixed string    // clause that says why the far end cannot be changed; empty: it can
 	// clause that says why the far end must not change one knob, empty: it may; nil: it may change all
 	FarRefuses func(knob.ID) string
 	ForceOwned bool   // also try knobs that another program rewrites
@@ -109,6 +111,11 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	t := &Tuning{Before: before}
 	if err := o.Objective.Unreachable(reachOf(before, o)); err != nil {
 		return nil, err
+	}
+	if o.AskFor != nil {
+		if o.Asked, err = o.AskFor(pathOf(before)); err != nil {
+			return nil, err
+		}
 	}
 	both := map[tune.Side]reader{tune.Near: near, tune.Far: far}
 	refused := o.refusals(before, near)

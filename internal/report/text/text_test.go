@@ -234,20 +234,31 @@ func TestLastLines(t *testing.T) {
 }
 
 // TestTerminals prints every document for terminals of 40 to 300 columns: each line fits, unless a
-// single word does not, and no word of the text without a terminal is missing.
+// single word does not, and no word of the text without a terminal is missing. One document of each
+// kind, and those of alsoGolden, are golden files at five widths.
 func TestTerminals(t *testing.T) {
-	for _, d := range reporttest.Documents(t) {
+	documents := reporttest.Documents(t)
+	first := map[string]string{} // by type, the first name of the alphabet
+	for _, d := range documents {
+		kind := fmt.Sprintf("%T", d.Doc)
+		if name, known := first[kind]; !known || d.Name < name {
+			first[kind] = d.Name
+		}
+	}
+	for _, d := range documents {
 		var wide bytes.Buffer
 		if err := show(&wide, d.Name, d.Doc, text.Style{}); err != nil {
 			continue // TestTexts has said why
 		}
+		isGolden := first[fmt.Sprintf("%T", d.Doc)] == d.Name || slices.Contains(alsoGolden, d.Name)
+		var screens bytes.Buffer
 		for _, width := range []int{300, 200, 100, 80, 60, 40} {
 			var narrow bytes.Buffer
 			if err := show(&narrow, d.Name, d.Doc, text.Style{Width: width}); err != nil {
 				t.Fatal(err)
 			}
-			if slices.Contains(narrowGoldens, d.Name) && width <= 200 {
-				golden(t, fmt.Sprintf("testdata/%s-%d.txt", d.Name, width), narrow.Bytes())
+			if width <= 200 {
+				fmt.Fprintf(&screens, "== %d columns\n%s", width, &narrow)
 			}
 			checkText(t, narrow.String())
 			var coloured bytes.Buffer
@@ -271,12 +282,14 @@ func TestTerminals(t *testing.T) {
 				}
 			}
 		}
+		if isGolden {
+			golden(t, "testdata/screens/"+d.Name+".txt", screens.Bytes())
+		}
 	}
 }
 
-// narrowGoldens are the documents with the widest tables; their narrow forms are golden files.
-var narrowGoldens = []string{"inspect", "history", "measure", "tune", "knobs-here", "measure-compare",
-	"inspect-interfaces"}
+// alsoGolden are documents with a text of their own beside the first of their kind.
+var alsoGolden = []string{"knobs-here", "inspect-interfaces", "diagnose-cpu", "history-run", "persist-check"}
 
 // oneWord matches a line that must not break: one word, a setting, a file's line, a command.
 var oneWord = regexp.MustCompile(`^ *(\S+|'[^']*')$|^[-+@]|^from here: |^ *LINERATE_KEY=`)
