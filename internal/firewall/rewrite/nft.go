@@ -466,8 +466,8 @@ func (b *builder) tree(chain string, s *slot, by []ruleset.Field, depth int) mad
 }
 
 // roomy returns a size for a named set of single values: twice its elements at least, for those
-// that are added later. The kernel takes its faster table for a set of a known size (nft_hash_estimate).
-// It is 0 for other sets, which have no such table.
+// that are added later. The kernel takes its faster table for a set of a known size
+// (nft_hash_estimate). It is 0 for other sets, which have no such table.
 func roomy(s *ruleset.Set) uint64 {
 	if s.Interval() {
 		return 0
