@@ -123,6 +123,9 @@ func TestVLANs(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := make(map[string][]uint64)
+		if len(r.Tables) == 0 {
+			return all
+		}
 		for _, c := range r.Tables[0].Chains {
 			for _, rule := range c.Rules {
 				for _, n := range rule.Counters() {
