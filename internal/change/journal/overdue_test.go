@@ -82,7 +82,8 @@ func (nowhere) SetWriteDeadline(time.Time) error { return nil }
 func TestTakeOverdueLeavesTheRest(t *testing.T) {
 	mem, k := durable.NewMem(), host()
 	o := options(mem, k, &clock{})
-	if outcomes, err := journal.TakeOverdue(t.Context(), o, func() knob.Backend { return k }); err != nil || len(outcomes) != 0 {
+	backend := func() knob.Backend { return k }
+	if outcomes, err := journal.TakeOverdue(t.Context(), o, backend); err != nil || len(outcomes) != 0 {
 		t.Errorf("without a journal: %+v, %v", outcomes, err)
 	}
 	if _, err := mem.Stat(o.Dir); err == nil {
@@ -92,7 +93,7 @@ func TestTakeOverdueLeavesTheRest(t *testing.T) {
 	if err := durable.Replace(mem, "/state/journal.log", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if outcomes, err := journal.TakeOverdue(t.Context(), o, func() knob.Backend { return k }); err != nil || len(outcomes) != 0 {
+	if outcomes, err := journal.TakeOverdue(t.Context(), o, backend); err != nil || len(outcomes) != 0 {
 		t.Errorf("a damaged journal: %+v, %v", outcomes, err)
 	}
 	if _, err := journal.History(mem, o.Dir); !errors.Is(err, journal.ErrCorrupt) {
