@@ -64,9 +64,11 @@ func (a *app) takeOverdue(ctx context.Context, command string) {
 }
 
 func overdue(ctx context.Context, dir string) ([]journal.Outcome, error) {
-	options := journalOptions(dir, live.New(), journal.Deadline, "near")
+	options := journalOptions(dir, nil, journal.Deadline, "near")
 	options.Patience = storagePatience
-	return journal.TakeOverdue(ctx, options)
+	return journal.TakeOverdue(ctx, options, func() knob.Backend {
+		return journalOptions(dir, live.New(), journal.Deadline, "near").Backend
+	})
 }
 
 // overdueStep is how often a server that may change its host looks for overdue trials: where no

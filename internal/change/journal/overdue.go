@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/knob"
 )
 
 // guardBound is how long after its deadline a trial may be in force before others than its guard
@@ -32,9 +33,12 @@ func (j *Journal) overdue(e *entry) bool {
 // command calls it: where no systemd runs, a guard that was killed or stopped has no other
 // successor. Deadlines are those of CLOCK_BOOTTIME. It reads the journal without its lock and opens
 // it only where something is overdue. A journal that another process has open is left to that one;
-// one that cannot be read, or is damaged, to the commands that report it.
-func TakeOverdue(ctx context.Context, options Options) ([]Outcome, error) {
-	filled, err := options.defaults()
+// one that cannot be read, or is damaged, to the commands that report it. Only what is overdue needs
+// a backend, and most often nothing is, so TakeOverdue asks for it: to make one takes longer.
+func TakeOverdue(ctx context.Context, options Options, backend func() knob.Backend) ([]Outcome, error) {
+	filled := options
+	filled.Backend = struct{ knob.Backend }{} // nothing is read or written here
+	filled, err := filled.defaults()
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +49,7 @@ func TakeOverdue(ctx context.Context, options Options) ([]Outcome, error) {
 	if list := (&Journal{options: filled, history: h}).allOverdue(); len(list) == 0 {
 		return nil, nil
 	}
+	options.Backend = backend()
 	j, err := Open(options)
 	if errors.Is(err, ErrLocked) || errors.Is(err, durable.ErrCorrupt) {
 		return nil, nil

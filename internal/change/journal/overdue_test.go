@@ -7,6 +7,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 )
 
 // TestTakeOverdue: any command takes back what a guard has failed, by CLOCK_BOOTTIME, and nothing
@@ -53,7 +54,7 @@ func TestTakeOverdue(t *testing.T) {
 			}
 			now = now.Add(test.date)
 			c.advance(test.after)
-			outcomes, err := journal.TakeOverdue(t.Context(), o)
+			outcomes, err := journal.TakeOverdue(t.Context(), o, func() knob.Backend { return k })
 			if err != nil || (len(outcomes) == 1) != test.back {
 				t.Errorf("%+v, %v", outcomes, err)
 			}
@@ -63,7 +64,7 @@ func TestTakeOverdue(t *testing.T) {
 			if notices := journal.TakeNotices(mem, o.Dir); (len(notices) == 1) != test.back {
 				t.Errorf("notices: %q", notices)
 			}
-			if again, err := journal.TakeOverdue(t.Context(), o); err != nil || len(again) != 0 {
+			if again, err := journal.TakeOverdue(t.Context(), o, func() knob.Backend { return k }); err != nil || len(again) != 0 {
 				t.Errorf("a second time: %+v, %v", again, err)
 			}
 		})
@@ -79,9 +80,10 @@ func (nowhere) SetWriteDeadline(time.Time) error { return nil }
 
 // TestTakeOverdueLeavesTheRest: what cannot be read is left to the commands that report it.
 func TestTakeOverdueLeavesTheRest(t *testing.T) {
-	mem := durable.NewMem()
-	o := options(mem, host(), &clock{})
-	if outcomes, err := journal.TakeOverdue(t.Context(), o); err != nil || len(outcomes) != 0 {
+	mem, k := durable.NewMem(), host()
+	o := options(mem, k, &clock{})
+	backend := func() knob.Backend { return k }
+	if outcomes, err := journal.TakeOverdue(t.Context(), o, backend); err != nil || len(outcomes) != 0 {
 		t.Errorf("without a journal: %+v, %v", outcomes, err)
 	}
 	if _, err := mem.Stat(o.Dir); err == nil {
@@ -91,7 +93,7 @@ func TestTakeOverdueLeavesTheRest(t *testing.T) {
 	if err := durable.Replace(mem, "/state/journal.log", nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if outcomes, err := journal.TakeOverdue(t.Context(), o); err != nil || len(outcomes) != 0 {
+	if outcomes, err := journal.TakeOverdue(t.Context(), o, backend); err != nil || len(outcomes) != 0 {
 		t.Errorf("a damaged journal: %+v, %v", outcomes, err)
 	}
 	if _, err := journal.History(mem, o.Dir); !errors.Is(err, journal.ErrCorrupt) {
