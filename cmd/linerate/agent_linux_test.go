@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/linerate/linerate/internal/base/runs"
@@ -48,19 +47,23 @@ func asker(t *testing.T) guest.File {
 	return guest.File{Path: "/usr/local/bin/ask", Content: self, Mode: 0o755}
 }
 
+// ship puts a file of dist where a package puts it.
+func (h *host) ship(name, dir string) {
+	h.t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../dist", name))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.sh(fmt.Sprintf("mkdir -p %s; cat >%[1]s/%s <<'END'\n%sEND\n", dir, filepath.Base(name), text))
+}
+
 // agent starts the agent by the units that are shipped, and asks it as a hub does: from a unit with
 // a dynamic user, first in the agent's group and then outside it.
 func (h *host) agent() {
 	h.t.Helper()
 	h.sh("echo linerate:x:987: >>/etc/group")
-	for _, name := range []string{"linerate-agent.socket", "linerate-agent.service"} {
-		unit, err := os.ReadFile(filepath.Join("../../dist/systemd", name))
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		text := strings.ReplaceAll(string(unit), "/usr/bin/linerate", "/usr/local/bin/linerate")
-		h.sh(fmt.Sprintf("cat >/etc/systemd/system/%s <<'END'\n%sEND\n", name, text))
-	}
+	h.ship("systemd/linerate-agent.socket", "/etc/systemd/system")
+	h.ship("systemd/linerate-agent.service", "/etc/systemd/system")
 	h.sh(`linerate set --yes sysctl:net.ipv4.tcp_sack=0; mkdir -pm 700 /var/lib/linerate/runs; umask 077
 		echo '{"schema": "linerate.tune/1"}' >/var/lib/linerate/runs/20261122-110000-0001.json
 		systemctl daemon-reload; systemctl start linerate-agent.socket`)

@@ -49,9 +49,16 @@ var (
 	}
 )
 
-// patience bounds each test. It guards against guests that hang: three boots take a minute or two
-// on a quiet machine, and ten times as long where QEMU gets a fifth of a processor.
-const patience = 40 * time.Minute
+// patience bounds the test, and ends before `go test -timeout 25m` of dev/test would end the whole
+// package without a word about the guest. stepPatience bounds one boot or one script. They guard
+// against guests that hang: a boot takes half a minute on a quiet machine, and ten times as long
+// where QEMU gets a fifth of a processor.
+const (
+	patience     = 23 * time.Minute
+	stepPatience = 10 * time.Minute
+)
+
+var errStep = errors.New("the guest hangs: the step exceeds its bound")
 
 // host is a guest that can be restarted.
 type host struct {
@@ -65,8 +72,10 @@ type host struct {
 // boot starts the system on the disk and returns when all its units have started.
 func (h *host) boot(files ...guest.File) {
 	h.t.Helper()
-	g, err := guest.Boot(h.ctx, guest.Options{CPUs: 2, Disk: h.disk, Cards: cards, Files: files})
-	if err != nil {
+	ctx, cancel := context.WithTimeoutCause(h.ctx, stepPatience, errStep)
+	defer cancel()
+	g, err := guest.Boot(ctx, guest.Options{CPUs: 2, Disk: h.disk, Cards: cards, Files: files})
+	if err != nil { // with the end of the console
 		h.t.Fatal(err)
 	}
 	h.g = g
@@ -87,13 +96,35 @@ func (h *host) passed(what string) {
 // sh runs a script and returns its output. A script that fails ends the test.
 func (h *host) sh(script string) string {
 	h.t.Helper()
-	var out bytes.Buffer
-	status, err := h.g.Run(h.ctx, guest.Command{Args: []string{"sh", "-ec", script},
-		Env: []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin", "NO_COLOR=1"}}, &out, nil)
+	ctx, cancel := context.WithTimeoutCause(h.ctx, stepPatience, errStep)
+	defer cancel()
+	out, status, err := h.run(ctx, script)
 	if err != nil || status != 0 {
-		h.t.Fatalf("%s\nstatus %d, %v\n%s", script, status, err, &out)
+		h.t.Fatalf("%s\nstatus %d, %v, %v\n%s%s", script, status, err, context.Cause(ctx), out, h.diagnosis(ctx))
 	}
-	return out.String()
+	return out
+}
+
+func (h *host) run(ctx context.Context, script string) (out string, status int, err error) {
+	var b bytes.Buffer
+	status, err = h.g.Run(ctx, guest.Command{Args: []string{"sh", "-ec", script},
+		Env: []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin", "NO_COLOR=1"}}, &b, nil)
+	return b.String(), status, err
+}
+
+// diagnosis shows what a guest that exceeded a bound was doing: the jobs that systemd waits for,
+// the processes and where the kernel holds them, its log, and the end of the console. A guest that
+// does not answer has only the last.
+func (h *host) diagnosis(over context.Context) string {
+	if over.Err() == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, _, err := h.run(ctx, `systemctl list-jobs --no-pager; cat /proc/loadavg
+		ps -eo pid,ppid,stat,wchan:24,etime,args --sort=pid | grep -v '\]$'
+		journalctl -b -o short-monotonic --no-pager | tail -n 40`)
+	return fmt.Sprintf("what the guest did:\n%s%v\nthe console ends with:\n%s", out, err, h.g.Console())
 }
 
 // says compares the output of a script line by line, without blanks at the ends of lines.
@@ -130,8 +161,10 @@ func (h *host) reboot() {
 		&out, nil); err == nil && status != 0 {
 		h.t.Fatalf("reboot: status %d\n%s", status, &out)
 	}
-	if err := h.g.Wait(h.ctx); err != nil {
-		h.t.Fatal(err)
+	ctx, cancel := context.WithTimeoutCause(h.ctx, stepPatience, errStep)
+	defer cancel()
+	if err := h.g.Wait(ctx); err != nil {
+		h.t.Fatalf("%v\n%s", err, h.diagnosis(ctx))
 	}
 	h.cut()
 	h.passed("shutdown")
@@ -191,25 +224,39 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// TestServicesUnderSystemd runs the agent and the hub as services. It has a guest of its own, so
-// that it runs beside TestUnderSystemd.
-func TestServicesUnderSystemd(t *testing.T) {
+// TestUnderSystemd takes changes through a whole life with a real systemd, udev, ifupdown and
+// NetworkManager, and then runs the services on the host that is as it was before. One guest serves
+// both, because its boot costs more than either.
+func TestUnderSystemd(t *testing.T) {
 	h := newHost(t)
 	files := []guest.File{program(t), hubProgram(t), asker(t)}
 	h.passed("programs")
 	h.boot(append(files, settings...)...)
+	whole := h.t
+	for _, part := range []struct {
+		name string
+		play func()
+	}{{"changes", h.changes}, {"services", h.services}} {
+		if !whole.Run(part.name, func(t *testing.T) {
+			h.t = t
+			part.play()
+		}) {
+			return // the next part begins with the host that this one leaves
+		}
+	}
+}
+
+// services runs the agent, the far side and the hub by the units that are shipped.
+func (h *host) services() {
+	h.sh("rm -rf /var/lib/linerate") // the journal of the other part
 	h.agent()
+	h.farSide()
 	h.hub()
 }
 
-// TestUnderSystemd takes changes through a whole life with a real systemd, udev, ifupdown and
-// NetworkManager. They are persisted, cut off by a loss of power, recovered by the unit, checked
-// and undone; after a restart nothing of them is left.
-func TestUnderSystemd(t *testing.T) {
-	h := newHost(t)
-	files := []guest.File{program(t)}
-	h.passed("program")
-	h.boot(append(files, settings...)...)
+// changes are persisted, cut off by a loss of power, recovered by the unit, checked and undone;
+// after a restart nothing of them is left.
+func (h *host) changes() {
 	untouched := h.tree()
 	h.says(values, defaults...)
 
