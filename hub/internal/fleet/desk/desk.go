@@ -307,11 +307,7 @@ func (d *Desk) fetchFacts(ctx context.Context) error {
 			return nil
 		case id = <-d.queue:
 		}
-		have := ""
-		if h, ok := d.hosts.Get(id); ok {
-			have = h.FactsHash
-		}
-		got := d.bulk.One(ctx, node.FactsDocument, id, have)
+		got := d.bulk.One(ctx, node.FactsDocument, id, d.hosts.FactsHash(id))
 		d.mu.Lock()
 		delete(d.wanted, id)
 		d.mu.Unlock()
