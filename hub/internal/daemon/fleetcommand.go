@@ -63,7 +63,7 @@ func (a *app) inviteCommand(f *runFlags) *cobra.Command {
 		Use:   "invite",
 		Short: "Print the line with which hosts join the fleet of this hub",
 		Long: `invite makes an invitation at the hub that runs on this host, and prints the line to use on the host that joins.
-The line holds a secret and the fingerprint of the hub: whoever has it can join until it has expired or is used up.`,
+The line holds a secret and the fingerprint of the hub: any host that has it can join until it expires or is used up.`,
 		Example: "  linerate-hub invite --group web --label site=ams\n  linerate-hub invite --uses 500 --ttl 24h --approve",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := unit.ParseSpan(ttl)
@@ -247,7 +247,8 @@ Hosts that are not connected and hosts that do not answer are listed by name.
 			return nil
 		},
 	}
-	c.Flags().DurationVar(&within, "within", 0, "how long to wait for answers (default 10s and a second for each 10 000 hosts)")
+	c.Flags().DurationVar(&within, "within", 0,
+		"how long to wait for answers (default 10s and a second for each 10 000 hosts)")
 	return c
 }
 

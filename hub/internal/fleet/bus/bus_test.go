@@ -188,7 +188,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestRevoked: a revocation ends the live connection and refuses the next. A host that is readmitted
+// TestRevoked: a revocation ends the live connection and refuses the next. A readmitted host
 // connects again.
 func TestRevoked(t *testing.T) {
 	h, trust, authority := embed(t)

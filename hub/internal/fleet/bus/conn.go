@@ -195,8 +195,8 @@ func (c *Conn) Flush(ctx context.Context) error {
 // answer.
 func (c *Conn) Lost() int64 { return c.lost.Load() }
 
-// Denied receives an [ErrDenied] when the server refused a subject: that leaves the connection open,
-// and would otherwise look like silence.
+// Denied receives an [ErrDenied] when the server refused a subject: that leaves the connection
+// open, and would otherwise look like silence.
 func (c *Conn) Denied() <-chan error { return c.denied }
 
 // Up reports whether the connection stands.

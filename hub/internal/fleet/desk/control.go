@@ -80,7 +80,7 @@ const (
 // listenControl opens the administrator's socket.
 func listenControl(dir string) (*net.UnixListener, error) {
 	path := Socket(dir)
-	// The register's lock is held: a socket that is there belongs to nobody.
+	// The register's lock is held: a socket that is there belongs to no process.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("socket of the fleet: %w", err)
 	}
@@ -137,7 +137,7 @@ func (d *Desk) serveOne(ctx context.Context, c net.Conn) {
 	}
 	line, err := bufio.NewReader(io.LimitReader(c, longestRequest)).ReadBytes('\n')
 	if err != nil || json.Unmarshal(line, &q) != nil {
-		_ = send(frame{Error: "not a request", Usage: true}) // whoever has gone does not need it
+		_ = send(frame{Error: "not a request", Usage: true}) // a client that has gone does not need it
 		return
 	}
 	doc, err := d.Do(ctx, q, func(i Item) error { return send(frame{Item: &i}) })

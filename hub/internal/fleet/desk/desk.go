@@ -199,7 +199,7 @@ func (d *Desk) Run(ctx context.Context) error {
 	return nil
 }
 
-// note tells the inventory what the register says.
+// note copies what the register says to the inventory.
 func (d *Desk) note(m member.Member) {
 	if m.State == member.Removed {
 		d.hosts.Forget(m.ID)
@@ -209,7 +209,7 @@ func (d *Desk) note(m member.Member) {
 }
 
 // admit puts the state of a member in force: at the bus, and in the inventory. It returns once the
-// bus has it, so that a host which is told of its identity can use it.
+// bus has it, so that a host can use its identity as soon as it has it.
 func (d *Desk) admit(m member.Member) error {
 	// A key that was replaced is no host: the entry has another key by now.
 	if now, ok := d.register.Get(m.ID); !ok || now.Key == m.Key {
@@ -307,11 +307,7 @@ func (d *Desk) fetchFacts(ctx context.Context) error {
 			return nil
 		case id = <-d.queue:
 		}
-		have := ""
-		if h, ok := d.hosts.Get(id); ok {
-			have = h.FactsHash
-		}
-		got := d.bulk.One(ctx, node.FactsDocument, id, have)
+		got := d.bulk.One(ctx, node.FactsDocument, id, d.hosts.FactsHash(id))
 		d.mu.Lock()
 		delete(d.wanted, id)
 		d.mu.Unlock()

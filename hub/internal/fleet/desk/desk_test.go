@@ -63,7 +63,8 @@ func options(t *testing.T) Options {
 	// Not ports that the kernel assigns: a host that dials such a port while the hub is away can get
 	// it for its own end.
 	port := testenv.FreePorts(t, 2)
-	return Options{Dir: dir, Join: fmt.Sprint("127.0.0.1:", port), Bus: fmt.Sprint("127.0.0.1:", port+1), Name: "hub",
+	return Options{Dir: dir, Join: fmt.Sprint("127.0.0.1:", port), Bus: fmt.Sprint("127.0.0.1:", port+1),
+		Name:    "hub",
 		Version: "1.0"}
 }
 
@@ -111,7 +112,8 @@ func TestFleet(t *testing.T) {
 	const hosts = 200
 	d := start(t, options(t))
 	dir := d.o.Dir
-	address, token := invite(t, dir, Request{Uses: hosts, Groups: []string{"web"}, Labels: map[string]string{"site": "ams"}})
+	address, token := invite(t, dir, Request{Uses: hosts, Groups: []string{"web"},
+		Labels: map[string]string{"site": "ams"}})
 	var s swarm.Swarm
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
@@ -139,13 +141,14 @@ func TestFleet(t *testing.T) {
 	}
 	until(t, "all hosts are known", known(0))
 	valid(t, &status)
-	if len(status.Classes) != 4 || status.Drifted != 2 || status.Differing != 2 || status.Findings["rx-ring-overrun"] != 10 ||
+	if len(status.Classes) != 4 || status.Drifted != 2 || status.Differing != 2 ||
+		status.Findings["rx-ring-overrun"] != 10 ||
 		s.Err() != nil {
 		t.Errorf("status: %+v; first error %v", status, s.Err())
 	}
 	everyoneAnswers(t, dir, hosts)
 
-	// A restart: nobody is refused, and what was in memory is known again.
+	// A restart: no host is refused, and what was in memory is known again.
 	before := s.Connected.Load()
 	d.stop()
 	if err := Call(t.Context(), dir, Request{Do: DoStatus}, &status, nil); !errors.Is(err, ErrNoHub) {
@@ -172,7 +175,8 @@ func TestFleet(t *testing.T) {
 	done.Wait()
 	var asked report.FleetAskDocument
 	until(t, "the bus sees that the hosts are gone", func() bool { return d.hub.Connections() <= 4 })
-	if err := Call(t.Context(), dir, Request{Do: DoAsk, Verb: "ping", Selection: "host000007.*"}, &asked, nil); err != nil {
+	if err := Call(t.Context(), dir, Request{Do: DoAsk, Verb: "ping", Selection: "host000007.*"}, &asked,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	if len(asked.Absent) != 1 || asked.Absent[0].Name != "host000007.example" || asked.Asked != 1 {
@@ -183,10 +187,12 @@ func TestFleet(t *testing.T) {
 // everyoneAnswers asks all hosts and a part of them, and fetches a document from each.
 func everyoneAnswers(t *testing.T, dir string, hosts int) {
 	t.Helper()
-	for text, want := range map[string]int{"": hosts, "class:mlx5": hosts / 4, "site:ams group:web drift:yes": hosts / 100,
-		"site:fra": 0} {
+	for text, want := range map[string]int{"": hosts, "class:mlx5": hosts / 4,
+		"site:ams group:web drift:yes": hosts / 100,
+		"site:fra":                     0} {
 		var doc report.FleetAskDocument
-		err := Call(t.Context(), dir, Request{Do: DoAsk, Verb: node.VerbPing, Selection: text, WithinMS: patience.Milliseconds()},
+		err := Call(t.Context(), dir, Request{Do: DoAsk, Verb: node.VerbPing, Selection: text,
+			WithinMS: patience.Milliseconds()},
 			&doc, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -194,20 +200,22 @@ func everyoneAnswers(t *testing.T, dir string, hosts int) {
 		valid(t, &doc)
 		if doc.Asked != want || len(doc.Absent)+len(doc.Silent) > 0 || doc.Incomplete ||
 			want > 0 && (len(doc.Answers) != 1 || len(doc.Answers[0].Hosts) != want) {
-			t.Errorf("ask %q: %d asked, %d different answers, absent %v, silent %v, incomplete %v, want %d", text, doc.Asked,
+			t.Errorf("ask %q: %d asked, %d different answers, absent %v, silent %v, incomplete %v, want %d",
+				text, doc.Asked,
 				len(doc.Answers), doc.Absent, doc.Silent, doc.Incomplete, want)
 		}
 	}
 	items := make(map[string]int)
 	var doc report.FleetFetchDocument
-	if err := Call(t.Context(), dir, Request{Do: DoFetch, Document: node.DocumentInspect}, &doc, func(i Item) error {
-		var content struct{ Name string }
-		if err := json.Unmarshal(i.Data, &content); err != nil || content.Name != i.Name {
-			return fmt.Errorf("document of %s: it names %q: %w", i.Name, content.Name, err)
-		}
-		items[i.ID]++
-		return nil
-	}); err != nil {
+	if err := Call(t.Context(), dir, Request{Do: DoFetch, Document: node.DocumentInspect}, &doc,
+		func(i Item) error {
+			var content struct{ Name string }
+			if err := json.Unmarshal(i.Data, &content); err != nil || content.Name != i.Name {
+				return fmt.Errorf("document of %s: it names %q: %w", i.Name, content.Name, err)
+			}
+			items[i.ID]++
+			return nil
+		}); err != nil {
 		t.Fatal(err)
 	}
 	valid(t, &doc)
@@ -229,7 +237,10 @@ func TestLargeDocument(t *testing.T) {
 	})
 	defer done.Wait()
 	defer stop()
-	until(t, "the host speaks", func() bool { return s.Connected.Load() > 0 && d.status().Silent == 0 && len(d.status().Classes) > 0 })
+	until(t, "the host speaks", func() bool {
+		return s.Connected.Load() > 0 && d.status().Silent == 0 &&
+			len(d.status().Classes) > 0
+	})
 	id := d.register.Members()[0].ID
 	got := d.bulk.One(t.Context(), node.DocumentInspect, id, "")
 	if got.Err != nil || len(got.Data) < 10<<20 {
@@ -242,11 +253,12 @@ func TestLargeDocument(t *testing.T) {
 	if missing := d.bulk.One(t.Context(), "nosuch", id, ""); !errors.Is(missing.Err, os.ErrNotExist) {
 		t.Errorf("a document that is not there: %v", missing.Err)
 	}
-	if absent := d.bulk.One(t.Context(), "facts", "01NOBODY", ""); absent.Err == nil {
-		t.Error("a document of nobody")
+	if absent := d.bulk.One(t.Context(), "facts", "01STRANGER", ""); absent.Err == nil {
+		t.Error("a document of a stranger")
 	}
 	var doc report.FleetAskDocument
-	if err := Call(t.Context(), d.o.Dir, Request{Do: DoAsk, Verb: "future"}, &doc, nil); err != nil || len(doc.Answers) != 1 ||
+	if err := Call(t.Context(), d.o.Dir, Request{Do: DoAsk, Verb: "future"}, &doc, nil); err != nil ||
+		len(doc.Answers) != 1 ||
 		!strings.Contains(doc.Answers[0].Error, "not known") {
 		t.Errorf("a question of the future: %+v, %v", doc.Answers, err)
 	}
@@ -307,7 +319,8 @@ func TestRemoved(t *testing.T) {
 	}
 	valid(t, &doc)
 	until(t, "the approved host is back", func() bool { return d.hub.Connections() == 4 })
-	if err := Call(t.Context(), dir, Request{Do: DoRemove, IDs: []string{id}, Reason: "sold"}, &doc, nil); err != nil {
+	if err := Call(t.Context(), dir, Request{Do: DoRemove, IDs: []string{id}, Reason: "sold"}, &doc,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -332,7 +345,8 @@ func TestSocket(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("socket: %v %v, want mode 0600", info.Mode(), err)
 	}
-	for _, line := range []string{"", "{}", "nonsense", `{"do":"hosts","selection":"hots:x"}`, `{"do":"invite","uses":0}`,
+	for _, line := range []string{"", "{}", "nonsense", `{"do":"hosts","selection":"hots:x"}`,
+		`{"do":"invite","uses":0}`,
 		`{"do":"invite","uses":1,"ttl_ms":1000,"groups":["a.b"]}`, `{"do":"approve"}`, `{"do":"fetch"}`} {
 		c, err := net.Dial("unix", Socket(d.o.Dir))
 		if err != nil {

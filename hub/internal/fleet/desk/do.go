@@ -229,7 +229,7 @@ func (d *Desk) fetch(ctx context.Context, q Request, item func(Item) error) (*re
 		doc.Fetched = append(doc.Fetched, one)
 		if failed == nil && item != nil {
 			if failed = item(Item{ID: f.ID, Name: names[f.ID], Hash: f.Hash, Data: f.Data}); failed != nil {
-				stop() // nobody reads any more
+				stop() // the client has gone
 			}
 		}
 	})

@@ -5,7 +5,7 @@
 //
 // A [Desk] listens for hosts that join, and for the connections of members. It reads their signs of
 // life, fetches the facts that it does not have, and puts the register's decisions in force at the
-// bus: whoever is no member any more loses its connection.
+// bus: a host that is no member any more loses its connection.
 //
 // The administrator talks to it over a Unix socket in the directory of the fleet, which only the
 // user of the hub and root can reach: [Call] sends a [Request] and receives a document. The socket

@@ -139,7 +139,8 @@ func TestScale(t *testing.T) {
 	}
 	begin := time.Now()
 	say := func(format string, a ...any) {
-		t.Logf("%-60s %7.1f s  hub %4d MB, highest %4d MB  load %s", fmt.Sprintf(format, a...), time.Since(begin).Seconds(),
+		t.Logf("%-60s %7.1f s  hub %4d MB, highest %4d MB  load %s", fmt.Sprintf(format, a...),
+			time.Since(begin).Seconds(),
 			memory(t, pid, "VmRSS"), memory(t, pid, "VmHWM"), load())
 		begin = time.Now()
 	}
@@ -181,7 +182,8 @@ func TestScale(t *testing.T) {
 	everyone := func() {
 		for range 3 {
 			var doc report.FleetAskDocument
-			if err := Call(t.Context(), o.Dir, Request{Do: DoAsk, Verb: node.VerbPing, WithinMS: 60_000}, &doc, nil); err != nil {
+			if err := Call(t.Context(), o.Dir, Request{Do: DoAsk, Verb: node.VerbPing, WithinMS: 60_000},
+				&doc, nil); err != nil {
 				t.Fatal(err)
 			}
 			n := 0
@@ -195,10 +197,11 @@ func TestScale(t *testing.T) {
 		}
 		var fetched report.FleetFetchDocument
 		var size int64
-		if err := Call(t.Context(), o.Dir, Request{Do: DoFetch, Document: node.DocumentInspect}, &fetched, func(i Item) error {
-			size += int64(len(i.Data))
-			return nil
-		}); err != nil {
+		if err := Call(t.Context(), o.Dir, Request{Do: DoFetch, Document: node.DocumentInspect}, &fetched,
+			func(i Item) error {
+				size += int64(len(i.Data))
+				return nil
+			}); err != nil {
 			t.Fatal(err)
 		}
 		if len(fetched.Fetched) != hosts || len(fetched.Missing) > 0 {

@@ -3,10 +3,12 @@
 // # Model
 //
 // [Asker.Ask] sends one question to all hosts of a list, and returns when every one has answered or
-// the time is over. Whoever did not answer is named: the list says who was asked, not the answers.
+// the time is over. Hosts that did not answer are named: the list says who was asked, not the
+// answers.
 // A host that is not connected is reported as such at once. Hosts spread their answers over a time
 // that grows with their number, so that the one connection they arrive on is not cut. A gathering
-// during which it was cut after all is marked incomplete, and says nothing of those who are missing.
+// during which it was cut after all is marked incomplete, and says
+// nothing of the missing hosts.
 //
 // [Asker.Fetch] fetches one document from each host, many hosts at a time: hash first, so that what
 // the hub has already is not sent; packed; in parts of which each host has at most four on the way.

@@ -43,7 +43,8 @@ type Fetched struct {
 }
 
 // Fetch fetches a document from each host, and calls each with every result, one at a time and in
-// no order. have returns the hash of what is known of a host already, or nothing; it may be nil.
+// no order. have returns the hash of the document that the hub has already, or nothing; it may be
+// nil.
 func (a *Asker) Fetch(ctx context.Context, document string, ids []string, have func(id string) string,
 	each func(Fetched)) error {
 	work, results := make(chan string), make(chan Fetched)

@@ -29,7 +29,7 @@ const (
 )
 
 // ErrNotJoined reports a host without a membership.
-var ErrNotJoined = errors.New("this host has not joined a fleet; `linerate-hub invite` at the hub makes the line to use here")
+var ErrNotJoined = errors.New("this host has not joined a fleet; use the line that `linerate-hub invite` prints")
 
 // Home is what a host keeps of its membership.
 type Home struct {
@@ -95,7 +95,7 @@ func Open(dir string) (*Home, error) {
 }
 
 // Prepare makes a key below dir and notes the invitation, unless the host has joined already. It
-// asks nobody.
+// sends nothing.
 func Prepare(dir, address string, t member.Token) (*Home, error) {
 	old, err := Open(dir)
 	if err == nil && old.Identity != "" {

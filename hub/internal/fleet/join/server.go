@@ -181,8 +181,8 @@ func (s *Server) answer(state tls.ConnectionState, q question, from net.Addr) an
 		return answer{Refusal: "the hub cannot answer now; its log has the reason", Retry: true}
 	}
 	now := s.o.Now().UTC()
-	a := answer{ID: m.ID, Groups: m.Groups, Issued: now, Expires: now.Add(s.o.Lifetime).Truncate(time.Second), Bus: s.o.Bus,
-		Roots: string(s.o.Roots), ServerName: s.o.ServerName}
+	a := answer{ID: m.ID, Groups: m.Groups, Issued: now, Expires: now.Add(s.o.Lifetime).Truncate(time.Second),
+		Bus: s.o.Bus, Roots: string(s.o.Roots), ServerName: s.o.ServerName}
 	if err = s.o.Admit(m); err == nil {
 		a.Identity, err = s.o.Trust.Sign(bus.Identity{ID: m.ID, Key: key, Groups: m.Groups, Labels: m.Labels,
 			Expires: a.Expires})

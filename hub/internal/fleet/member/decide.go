@@ -23,7 +23,7 @@ const (
 )
 
 // Beat looks at a sign of life. It returns the member with changed set if the message shows that
-// two nodes run with one key; the member is then quarantined. Whoever is not a member is a
+// two nodes run with one key; the member is then quarantined. A host that is no member is a
 // *Refusal.
 func (r *Registry) Beat(id, instance, machine string) (m Member, changed bool, err error) {
 	r.mu.Lock()

@@ -15,9 +15,9 @@
 //	             key two machines: a cloned image
 //	removed      refused for ever; the entry stays, so that the key is known
 //
-// A machine is told by a hash that the host makes of its machine id. [Registry.Beat] sees copies of
-// a whole disk, whose machine id is the same too: each start of a node draws an instance, and two
-// nodes that run at the same time return to theirs in turn.
+// A machine is known by a hash that the host makes of its machine id. [Registry.Beat] sees copies
+// of a whole disk, whose machine id is the same too: each start of a node draws an instance, and
+// two nodes that run at the same time return to theirs in turn.
 //
 // A hub that lost its log learns its members again: [Registry.Restore] takes an identity that this
 // fleet signed. What was revoked is known from the claims of the fleet, which are another file.

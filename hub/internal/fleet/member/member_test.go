@@ -202,7 +202,7 @@ func TestClones(t *testing.T) {
 	if _, _, err := r.Beat(fifth.ID, "j", "M7"); !strings.HasPrefix(refused(err), "quarantined") {
 		t.Errorf("a quarantined host speaks: %v", err)
 	}
-	if _, _, err := r.Beat("NOBODY", "j", "M7"); refused(err) != errUnknown.Reason {
+	if _, _, err := r.Beat("STRANGER", "j", "M7"); refused(err) != errUnknown.Reason {
 		t.Errorf("a stranger speaks: %v", err)
 	}
 }
@@ -239,7 +239,7 @@ func TestLife(t *testing.T) {
 	if _, err := r.Renew("K2", "M1"); !strings.Contains(refused(err), "silent for 30 days") {
 		t.Errorf("after more: %v", err)
 	}
-	// A clock that was a year ahead and is right again locks nobody out.
+	// A clock that was a year ahead and is right again locks no host out.
 	if _, _, err := r.Decide(id, Joined, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ type Refusal struct {
 
 func (e *Refusal) Error() string { return e.Reason }
 
-// The refusals that tell a stranger nothing.
+// The refusals that show a stranger nothing.
 var (
 	errNoInvitation = &Refusal{Reason: "the invitation is not known, has expired, or has no uses left"}
 	errUnknown      = &Refusal{Reason: "the hub does not know this key; join again with a new invitation"}
@@ -197,7 +197,7 @@ func (r *Registry) apply(one record) {
 }
 
 // put applies a change and queues it for the disk. The caller holds r.mu, and waits with
-// [Registry.wait] without it. Memory is ahead of the disk in between; nobody learns of it before
+// [Registry.wait] without it. Memory is ahead of the disk in between; no caller learns of it before
 // the wait has ended, and a log that failed accepts nothing more.
 func (r *Registry) put(changes ...record) *batch {
 	if r.batch == nil {

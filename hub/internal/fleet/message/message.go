@@ -11,7 +11,7 @@ import (
 // Rates and sizes.
 const (
 	BeatEvery  = 30 * time.Second
-	MostAnswer = 1 << 10   // bytes of an answer; more would drown whoever gathers ten thousand
+	MostAnswer = 1 << 10   // bytes of an answer; more would drown the hub that gathers ten thousand
 	PartBytes  = 128 << 10 // of a document
 	MostParts  = 64        // of a document: 8 MiB packed
 	Credit     = 4         // parts that are asked for at a time
@@ -54,7 +54,7 @@ type Answer struct {
 	Error string          `json:"error,omitempty"`
 }
 
-// ErrUnknown is the text of an answer to a verb that a node does not have: it is older than its hub.
+// ErrUnknown is the text of an answer to a verb that a node, older than its hub, does not have.
 const ErrUnknown = "not known to this version"
 
 // Fetch asks for parts of a document.

@@ -7,7 +7,8 @@ import (
 
 // FuzzDecodePart: what is read is within its bounds, and is the same after a journey.
 func FuzzDecodePart(f *testing.F) {
-	for _, p := range []Part{{Hash: "ab", Bytes: 5, Parts: 1, Data: []byte("a\nb")}, {Error: "no", Absent: true}, {Same: true}} {
+	for _, p := range []Part{{Hash: "ab", Bytes: 5, Parts: 1, Data: []byte("a\nb")},
+		{Error: "no", Absent: true}, {Same: true}} {
 		b, err := p.Encode()
 		if err != nil {
 			f.Fatal(err)

@@ -5,7 +5,7 @@
 // A [Node] keeps a connection to the bus and its identity fresh, says that it lives, answers
 // questions and hands out documents. What it says comes from a [Source]: the host it runs on
 // ([Host]), or one that a test simulates. The node reads; whatever only root may read or do, the
-// source asks root's agent for over its local socket, and the agent decides by itself.
+// source asks root's agent for over its local socket, and the agent decides alone.
 //
 // A node that lost the bus tries again for ever, after a random time of up to a minute, and sends
 // nothing late. An identity that has expired or was refused is renewed at the address where the

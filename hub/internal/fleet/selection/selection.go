@@ -364,8 +364,8 @@ func isVersion(s string) bool {
 	return s != "" && s[0] >= '0' && s[0] <= '9'
 }
 
-// compareVersions compares the numbers of two versions one by one; a missing one is zero. Text after
-// the numbers (-rc1, -amd64) does not count.
+// compareVersions compares the numbers of two versions one by one; a missing one is zero. Text
+// after the numbers (-rc1, -amd64) does not count.
 func compareVersions(a, b string) int {
 	x, y := numbers(a), numbers(b)
 	for len(x) < len(y) {

@@ -17,6 +17,6 @@
 //
 // # Limits
 //
-// A host needs one file descriptor here and one at the hub. Memory is some 150 kB a host. Only tests
-// use it.
+// A host needs one file descriptor here and one at the hub. Memory is some 150 kB a host. Only
+// tests use it.
 package swarm
