@@ -45,7 +45,8 @@ func tuneSound(t *testing.T, kind world.Recursor, args ...string) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self) // which is linerate by this name
-	cmd.Args = append([]string{"linerate", "resolver", "tune", "--lab", string(kind), "--budget", "30m", "--json"}, args...)
+	cmd.Args = append([]string{"linerate", "resolver", "tune", "--lab", string(kind), "--budget", "30m",
+		"--json"}, args...)
 	var out, errw bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errw
 	var ended *exec.ExitError // its status says how sure the verdict is

@@ -95,7 +95,7 @@ type list struct {
 	numbers map[string]uint16 // of modules
 	lines   int
 	shown   bool // an address is not zero
-	sorted  int  // so many functions are by address
+	sorted  int  // functions at the start that are by address
 }
 
 // padding is in front of functions since Linux 6.3; half of the lines have it.

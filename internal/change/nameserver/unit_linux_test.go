@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// standIn is the variable of a process that stands in for a name server.
+// standIn is the variable of a process in the place of a name server.
 const standIn = "LINERATE_TEST_NAMESERVER"
 
 // TestStandIn is that process: it has a bound UDP socket and ends after two minutes at the latest.

@@ -191,7 +191,7 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// first is the priority of a play that needs a thread which is always ready and runs: beside it, the
+// first is the priority of a play that needs a thread which is always ready and runs: beside it,
 // other work of the machine gets a hundredth of the time.
 const first = -20
 

@@ -5,8 +5,9 @@
 //
 // A segment restarts the server, so that every one begins with an empty cache and new memory, asks
 // for every name once, and then measures a closed loop with the same names. Where a time to live is
-// among the options, 1.5 s pass in between: a segment is otherwise over before a record expires. The
-// objective is the capacity of the server: the sound answers per second that its CPU time permits.
+// among the options, 1.5 s pass in between: a segment is otherwise over before a record expires.
+// The objective is the capacity of the server: the sound answers per second that its CPU time
+// permits.
 //
 //	answered share × answers / max(CPU time of the busiest thread, CPU time of all ÷ CPUs)
 //

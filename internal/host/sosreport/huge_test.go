@@ -21,7 +21,7 @@ const (
 	slack  = 500 * time.Millisecond
 )
 
-// TestHugeReports opens reports that claim 10,000 interfaces, which is above host.MaxInterfaces. The
+// TestHugeReports opens reports that claim 10,000 interfaces, above host.MaxInterfaces. The
 // attack costs 7 s at that size, and 0.4 s at a quarter of it.
 func TestHugeReports(t *testing.T) {
 	const few, many = 2500, 10_000

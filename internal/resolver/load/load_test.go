@@ -73,8 +73,8 @@ func (r *Result) kind(k message.Kind) uint64 {
 }
 
 // TestFaultsAreNeverAnswers lets the server misbehave in every way, over every transport. All cases
-// wait for their lost queries at the same time; more are outstanding than are lost, so that one wait
-// suffices.
+// wait for their lost queries at the same time; more are outstanding than are lost, so that one
+// wait suffices.
 func TestFaultsAreNeverAnswers(t *testing.T) {
 	t.Parallel()
 	const queries, every = 200, 10
