@@ -43,7 +43,8 @@ type record struct {
 	Order  json.RawMessage `json:"order,omitempty"` // taken
 	ID     string          `json:"id,omitempty"`    // answered, with Answer
 	Answer *Answer         `json:"answer,omitempty"`
-	// State is what a rewritten log begins with: the highest numbers of orders that it has forgotten.
+	// State is what a rewritten log begins with: the highest numbers of orders that it has
+	// forgotten.
 	State *numbers `json:"state,omitempty"`
 }
 

@@ -9,15 +9,15 @@ import (
 // ErrBusy reports a host that is in another load test, or in a trial of a tune.
 var ErrBusy = errors.New("busy, ask in the next round")
 
-// Lease is the right of one test to load one host, in either role. The host keeps it. The zero Lease
-// is free. It is not safe for concurrent use.
+// Lease is the right of one test to load one host, in either role. The host keeps it. The zero
+// Lease is free. It is not safe for concurrent use.
 type Lease struct {
 	holder string
 	until  time.Duration
 }
 
-// Take gives the lease to a test until a moment of the host's CLOCK_BOOTTIME. The same test may take
-// it again. It never waits: the error is ErrBusy while another test has it.
+// Take gives the lease to a test until a moment of the host's CLOCK_BOOTTIME. The same test may
+// take it again. It never waits: the error is ErrBusy while another test has it.
 func (l *Lease) Take(now time.Duration, test string, until time.Duration) error {
 	if l.holder != "" && l.holder != test && now < l.until {
 		return fmt.Errorf("lease for test %s: %w", test, ErrBusy)
@@ -36,8 +36,8 @@ func (l *Lease) Free(test string) {
 // Held reports whether a test has the lease.
 func (l *Lease) Held(now time.Duration) bool { return l.holder != "" && now < l.until }
 
-// Both takes the leases of two hosts, that of the smaller id first, so that two tests never wait for
-// each other. After a refusal neither is held.
+// Both takes the leases of two hosts, that of the smaller id first, so that two tests never wait
+// for each other. After a refusal neither is held.
 func Both(a, b string, take func(host string) error, free func(host string)) error {
 	if b < a {
 		a, b = b, a

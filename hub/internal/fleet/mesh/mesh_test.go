@@ -45,7 +45,7 @@ func TestCircle(t *testing.T) {
 	}
 }
 
-// inRacks returns n hosts in racks, on so many sites.
+// inRacks returns n hosts in racks, on some sites.
 func inRacks(n, perRack, sites int) []mesh.Host {
 	hosts := make([]mesh.Host, n)
 	for i := range hosts {
@@ -122,8 +122,8 @@ func TestSiteCap(t *testing.T) {
 	}
 }
 
-// TestLeases lets planners that know nothing of each other start tests at random, some of which never
-// end. No host is in two load tests at once, and every lease ends.
+// TestLeases lets planners that know nothing of each other start tests at random, some of which
+// never end. No host is in two load tests at once, and every lease ends.
 func TestLeases(t *testing.T) {
 	const hosts = 20
 	rng := rand.New(rand.NewPCG(4, 4))
@@ -214,15 +214,18 @@ func measure(hosts []mesh.Host, slots [][]mesh.Test, f fault, spines int, rng *r
 	return out
 }
 
-// TestPlantedFaults: five partners each and a second stage find each of twelve faults among 100 hosts
-// in 95 of 100 trials.
+// TestPlantedFaults: five partners each and a second stage find each of twelve faults among 100
+// hosts in 95 of 100 trials.
 func TestPlantedFaults(t *testing.T) {
 	const trials, spines = 100, 4
 	hosts := inRacks(100, 10, 1)
 	faults := []fault{
-		{mesh.Element{Kind: mesh.HostElement, Name: "h00000"}, 0.9}, {mesh.Element{Kind: mesh.HostElement, Name: "h00037"}, 0.7},
-		{mesh.Element{Kind: mesh.HostElement, Name: "h00099"}, 0.98}, {mesh.Element{Kind: mesh.HostElement, Name: "h00055"}, 0.6},
-		{mesh.Element{Kind: mesh.Link, Name: "r0000 spine-0"}, 0.9}, {mesh.Element{Kind: mesh.Link, Name: "r0004 spine-3"}, 0.7},
+		{mesh.Element{Kind: mesh.HostElement, Name: "h00000"}, 0.9},
+		{mesh.Element{Kind: mesh.HostElement, Name: "h00037"}, 0.7},
+		{mesh.Element{Kind: mesh.HostElement, Name: "h00099"}, 0.98},
+		{mesh.Element{Kind: mesh.HostElement, Name: "h00055"}, 0.6},
+		{mesh.Element{Kind: mesh.Link, Name: "r0000 spine-0"}, 0.9},
+		{mesh.Element{Kind: mesh.Link, Name: "r0004 spine-3"}, 0.7},
 		{mesh.Element{Kind: mesh.Link, Name: "r0009 spine-1"}, 0.98}, {mesh.Element{Kind: mesh.Rack, Name: "r0002"}, 0.9},
 		{mesh.Element{Kind: mesh.Rack, Name: "r0007"}, 0.5}, {mesh.Element{Kind: mesh.Rack, Name: "r0005"}, 0.98},
 		{mesh.Element{Kind: mesh.Spine, Name: "spine-2"}, 0.9}, {mesh.Element{Kind: mesh.Spine, Name: "spine-1"}, 0.5},
@@ -263,8 +266,8 @@ func TestPlantedFaults(t *testing.T) {
 	for trial := range trials {
 		rng := rand.New(rand.NewPCG(uint64(trial), 9))
 		results := measure(hosts, plans[trial].Slots, fault{}, spines, rng)
-		results = append(results, measure(hosts, mesh.Again(hosts, mesh.Second(hosts, results, 16, 10, 1), mesh.Caps{}), fault{},
-			spines, rng)...)
+		results = append(results, measure(hosts, mesh.Again(hosts, mesh.Second(hosts, results, 16, 10, 1), mesh.Caps{}),
+			fault{}, spines, rng)...)
 		innocent += len(mesh.Culprits(hosts, results, 3))
 	}
 	if t.Logf("without a fault: %d named in %d trials", innocent, trials); innocent > 5 {

@@ -16,8 +16,8 @@ type Host struct {
 // Test is one test between two hosts, as indexes.
 type Test struct{ A, B int }
 
-// Partner returns the partner of host i in a round of the circle method over n hosts, or -1 where it
-// rests. There are n−1 rounds for an even n, n for an odd one; over all, each pair meets once.
+// Partner returns the partner of host i in a round of the circle method over n hosts, or -1 where
+// it rests. There are n−1 rounds for an even n, n for an odd one; over all, each pair meets once.
 func Partner(i, round, n int) int {
 	m := n - 1
 	if n%2 == 1 {

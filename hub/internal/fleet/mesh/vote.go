@@ -39,8 +39,8 @@ type Result struct {
 // Suspect is an element with its evidence.
 type Suspect struct {
 	Element
-	// Score is the logarithm of how much more likely the results are if this element alone is bad than
-	// if none is.
+	// Score is the logarithm of how much more likely the results are if this element alone is bad
+	// than if none is.
 	Score float64 `json:"score_log_ratio"`
 	Tests int     `json:"tests_total"`
 	Bad   int     `json:"bad_tests_total"`
@@ -68,7 +68,8 @@ func elements(hosts []Host, r Result) []Element {
 	if r.Spine == "" {
 		return append(out, Element{RackPair, min(a.Rack, b.Rack) + " " + max(a.Rack, b.Rack)})
 	}
-	return append(out, Element{Spine, r.Spine}, Element{Link, a.Rack + " " + r.Spine}, Element{Link, b.Rack + " " + r.Spine})
+	return append(out, Element{Spine, r.Spine}, Element{Link, a.Rack + " " + r.Spine},
+		Element{Link, b.Rack + " " + r.Spine})
 }
 
 // Vote returns all elements that tests have crossed, the likeliest culprit first.
@@ -103,8 +104,8 @@ func Vote(hosts []Host, results []Result) []Suspect {
 	return all
 }
 
-// Culprits names the elements that the results accuse, one after the other: the bad tests across the
-// first are taken out before the next vote.
+// Culprits names the elements that the results accuse, one after the other: the bad tests across
+// the first are taken out before the next vote.
 func Culprits(hosts []Host, results []Result, most int) []Suspect {
 	var named []Suspect
 	rest := slices.Clone(results)

@@ -4,13 +4,13 @@
 //
 // A [Plan] holds the hosts with their class, rack, quorum and site, and [NewPlan] divides them into
 // stages: an experiment on one to three hosts of each class; matched pairs of like hosts, of which
-// a coin chooses the one to change; then waves of 1, 10, 50 and 100 % of the fleet. Each stage holds
-// the same share of every class, so that a class of 1 % is never first met in the last wave.
+// a coin chooses the one to change; then waves of 1, 10, 50 and 100 % of the fleet. Each stage
+// holds the same share of every class, so that a class of 1 % is never first met in the last wave.
 //
-// A [Machine] is a pure function of a plan and a log of events. Time is in the events. [Machine.Next]
-// returns what to send to which host now. A host is ordered to try; when it reports the trial and is
-// alive after the settling time, it is ordered to commit. In one batch, at most one host of a rack
-// and of a quorum is in trial, and only hosts of one site.
+// A [Machine] is a pure function of a plan and a log of events. Time is in the events.
+// [Machine.Next] returns what to send to which host now. A host is ordered to try; when it reports
+// the trial and is alive after the settling time, it is ordered to commit. In one batch, at most
+// one host of a rack and of a quorum is in trial, and only hosts of one site.
 //
 // After each stage the machine waits for the soak, asks for measurements, and looks once:
 //
@@ -33,13 +33,13 @@
 //
 // # Rebuild
 //
-// The log is not the truth; the journals of the hosts are. [Rebuild] makes a machine from a plan and
-// the reports of the hosts. It is halted. Hosts that do not answer are lost until they do.
+// The log is not the truth; the journals of the hosts are. [Rebuild] makes a machine from a plan
+// and the reports of the hosts. It is halted. Hosts that do not answer are lost until they do.
 //
 // # Units
 //
-// Times are offsets on a clock that runs steadily, never the time of day: a hub whose clock is a year
-// off runs the same rollout. Effects are natural logarithms of ratios; positive is better.
+// Times are offsets on a clock that runs steadily, never the time of day: a hub whose clock is a
+// year off runs the same rollout. Effects are natural logarithms of ratios; positive is better.
 //
 // # Sources
 //
@@ -48,9 +48,9 @@
 //
 // # Limits
 //
-// A class of two to four hosts is judged by the spread of all classes; one with a much larger spread
-// can halt a rollout without a cause.
+// A class of two to four hosts is judged by the spread of all classes; one with a much larger
+// spread can halt a rollout without a cause.
 //
-// Measurements of earlier looks are lost with the hub's log; later looks then have less power and the
-// same error rate. A harmful effect that is small against the spread of a class is found late.
+// Measurements of earlier looks are lost with the hub's log; later looks then have less power and
+// the same error rate. A harmful effect that is small against the spread of a class is found late.
 package rollout

@@ -242,7 +242,8 @@ func TestUndoAll(t *testing.T) {
 	}
 }
 
-// TestHubKilledOften kills the hub at random messages of one rollout, and rebuilds it from the hosts.
+// TestHubKilledOften kills the hub at random messages of one rollout, and rebuilds it from the
+// hosts.
 func TestHubKilledOften(t *testing.T) {
 	killHubOften(t, 30, 10)
 }

@@ -242,8 +242,8 @@ func (f *fleet) reports() map[string]executor.Report {
 	return all
 }
 
-// killHub ends the hub with all it knows, and rebuilds it from the hosts. A person signs orders of a
-// new epoch before the rollout goes on.
+// killHub ends the hub with all it knows, and rebuilds it from the hosts. A person signs orders of
+// a new epoch before the rollout goes on.
 func (f *fleet) killHub() {
 	old := f.hub
 	f.hub = &simHub{plan: old.plan, m: rollout.Rebuild(old.plan, f.reports()), epoch: old.epoch + 1, signed: f.now, t: f.t,
@@ -274,8 +274,9 @@ func (f *fleet) run() {
 	f.t.Errorf("the rollout does not end: %s in %s, %s", f.hub.m.Phase(), rollout.StageNames[f.hub.m.Stage()], f.hub.m.Reason())
 }
 
-// account brings every host back, lets every deadline pass, and compares what the hub knows with what
-// is true on each host. It returns how many hosts are not accounted for, and how many are in trial.
+// account brings every host back, lets every deadline pass, and compares what the hub knows with
+// what is true on each host. It returns how many hosts are not accounted for, and how many are in
+// trial.
 func (f *fleet) account() (unaccounted, stuck int) {
 	for _, h := range f.hosts {
 		h.cut, h.hook, h.ahead = false, nil, 0

@@ -14,8 +14,8 @@ const (
 	experimentLevel = 0.01
 	experimentDF    = 19 // an experiment has 20 pairs of measurements
 	// fleetHarm and classHarm are the levels over all looks, one-sided; classHarm is shared by the
-	// classes. A look takes a quarter of it: Pocock's nominal level for five looks is 0.28 of a total
-	// of 1 % and 0.32 of 5 %, so a quarter is on the safe side.
+	// classes. A look takes a quarter of it: Pocock's nominal level for five looks is 0.28 of a
+	// total of 1 % and 0.32 of 5 %, so a quarter is on the safe side.
 	fleetHarm = 0.01
 	classHarm = 0.02
 	perLook   = 0.25

@@ -13,7 +13,7 @@ type State string
 // The states of a host.
 const (
 	Pending    State = "pending"    // not ordered
-	Measuring  State = "measuring"  // experiments with the change by itself
+	Measuring  State = "measuring"  // measures the change against itself
 	Ordered    State = "ordered"    // a try is on its way
 	InTrial    State = "trial"      // the host has reported the trial
 	Confirming State = "confirming" // a commit is on its way
@@ -24,8 +24,8 @@ const (
 	Undoing    State = "undoing"  // an undo is on its way
 	Undone     State = "undone"
 	Drifted    State = "drifted" // committed, and another program has set the knob since
-	// NotUndone is a change that stays although an undo was ordered: another program has set the knob
-	// since, or the host's policy refuses. A person has to look.
+	// NotUndone is a change that stays although an undo was ordered: another program has set the
+	// knob since, or the host's policy refuses. A person has to look.
 	NotUndone State = "not-undone"
 )
 
@@ -58,8 +58,8 @@ type Event struct {
 	Host int           `json:"host,omitempty"` // index in the plan
 	Verb order.Verb    `json:"verb,omitempty"`
 	Code order.Code    `json:"code,omitempty"`
-	// Effect is the logarithm of the host's measurement after the change over that before it, or, of
-	// an experiment, with the change over without it; positive is better.
+	// Effect is the logarithm of the host's measurement after the change over that before it, or,
+	// of an experiment, with the change over without it; positive is better.
 	Effect float64 `json:"effect_log_ratio,omitempty"`
 	Error  float64 `json:"error_log_ratio,omitempty"` // standard error of an experiment
 	By     string  `json:"by,omitempty"`
@@ -174,8 +174,8 @@ func (m *Machine) halt(format string, args ...any) {
 	m.before, m.phase, m.reason, m.halted = m.phase, Halted, fmt.Sprintf(format, args...), m.now
 }
 
-// Apply changes the machine by one event. Time never goes back: an event with an earlier time counts
-// as of now.
+// Apply changes the machine by one event. Time never goes back: an event with an earlier time
+// counts as of now.
 func (m *Machine) Apply(e Event) {
 	m.now = max(m.now, e.At)
 	if e.Host < 0 || e.Host >= len(m.hosts) {
@@ -327,8 +327,8 @@ func (m *Machine) experimentsFirst(i int) bool {
 	return m.plan.Stage[i] == Experiment || m.plan.ByHost[i]
 }
 
-// CanResume reports whether a person may resume: every trial from before the halt has ended, so that
-// the hosts' reports are final. The caller asks the hosts for them first; see Reported.
+// CanResume reports whether a person may resume: every trial from before the halt has ended, so
+// that the hosts' reports are final. The caller asks the hosts for them first; see Reported.
 func (m *Machine) CanResume() bool {
 	return m.phase == Halted && m.now-m.halted >= m.plan.Timing.Deadline
 }

@@ -8,8 +8,8 @@ import (
 // host carries it out once.
 const maxResends = 2
 
-// Next returns what to do now. It changes nothing: the caller writes Sent or Asked to the log before
-// it acts, and asks again after each event.
+// Next returns what to do now. It changes nothing: the caller writes Sent or Asked to the log
+// before it acts, and asks again after each event.
 func (m *Machine) Next() []Action {
 	switch m.phase {
 	case Ordering:

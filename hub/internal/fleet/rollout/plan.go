@@ -55,7 +55,8 @@ var shares = [stages]float64{0, 0.005, 0.01, 0.10, 0.50, 1}
 
 // Limits of a plan.
 const (
-	// perClass is how many hosts of a class experiment first: three, or one in a class of up to ten.
+	// perClass is how many hosts of a class experiment first: three, or one in a class of up to
+	// ten.
 	perClass = 3
 	// pairsPerClass is the least number of matched pairs of a class with enough hosts. Three make a
 	// harm of four times the noise visible before the first wave.
@@ -75,7 +76,7 @@ type Plan struct {
 	Timing Timing   `json:"timing"`
 	Stage  []int    `json:"stage"`   // of each host
 	Mate   []int    `json:"mate"`    // in Pairs: index of the like host that is not changed; -1: none
-	ByHost []bool   `json:"by_host"` // the host is of a small class and experiments by itself
+	ByHost []bool   `json:"by_host"` // the host is of a small class and experiments alone
 	Names  []string `json:"classes"`
 	class  []int
 }
@@ -178,8 +179,8 @@ func (p *Plan) divide() {
 	}
 }
 
-// match gives each host of the pairs a like one that is changed in the last wave, if possible of the
-// same site. The coin has been tossed: the order of the members is random.
+// match gives each host of the pairs a like one that is changed in the last wave, if possible of
+// the same site. The coin has been tossed: the order of the members is random.
 func (p *Plan) match(members []int) {
 	used := make(map[int]bool)
 	for _, i := range members {

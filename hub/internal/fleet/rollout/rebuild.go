@@ -28,8 +28,8 @@ func Serial(first uint64, verb order.Verb, attempt int) uint64 {
 	return first + 3*uint64(attempt) + step
 }
 
-// Rebuild makes a machine from the reports of the hosts, by host id, after the hub has lost its log.
-// It is halted until a person resumes it. A host without a report is lost.
+// Rebuild makes a machine from the reports of the hosts, by host id, after the hub has lost its
+// log. It is halted until a person resumes it. A host without a report is lost.
 func Rebuild(p *Plan, reports map[string]executor.Report) *Machine {
 	m := New(p)
 	m.stage = WaveAll

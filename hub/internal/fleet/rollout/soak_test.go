@@ -52,14 +52,16 @@ func TestSoakFalse(t *testing.T) {
 		effect, spread float64
 	}{{"no effect anywhere", 0, 0}, {"no effect on the mean, 2 % between hosts", 0, 0.02}, {"3 % better everywhere", 0.03, 0.01},
 		{"1 % better everywhere", 0.01, 0.01}} {
-		w := ordinary()
-		w.effect, w.spread = c.effect, c.spread
-		all := rollouts(t, 1000, times, w)
-		t.Logf("| %s | %d | %d halted (%.1f %%) | %d proven (%.1f %%) | %d |", c.name, all.played, all.halted,
-			100*float64(all.halted)/float64(all.played), all.proven, 100*float64(all.proven)/float64(all.played), all.unproven)
-		if float64(all.halted) > 0.05*float64(all.played) || c.effect == 0 && float64(all.proven) > 0.05*float64(all.played) {
-			t.Errorf("%s: %v", c.name, all.reasons)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			w := ordinary()
+			w.effect, w.spread = c.effect, c.spread
+			s := rollouts(t, 1000, times, w)
+			t.Logf("| %s | %d | %d halted (%.1f %%) | %d proven (%.1f %%) | %d |", c.name, s.played, s.halted,
+				100*float64(s.halted)/float64(s.played), s.proven, 100*float64(s.proven)/float64(s.played), s.unproven)
+			if float64(s.halted) > 0.05*float64(s.played) || c.effect == 0 && float64(s.proven) > 0.05*float64(s.played) {
+				t.Errorf("%s: %v", c.name, s.reasons)
+			}
+		})
 	}
 }
 
