@@ -257,7 +257,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	defer page.discard()
 	ctx := cmd.Context()
 	if f.advice != "" {
-		if o.Asked, err = a.askedByAdvice(ctx, f.advice, p); err != nil {
+		if o.Asked, err = a.askedByAdvice(f.advice, p); err != nil {
 			return err
 		}
 	}
