@@ -45,7 +45,8 @@ confirm over a new connection: an open one may survive a change that blocks ever
 
 A change may disturb what runs: d0 nothing, d1 new connections, d2 a short loss (rings, MTU), d3 the
 link goes down, d4 a module is loaded anew. --allow sets the highest class; linerate knobs NAME
-shows that of a knob. What takes the link of your own ssh session down cannot be confirmed at once.
+shows that of a knob, and what its undo takes; set says it before it changes anything where the old
+value does not come back at once. What takes the link of your own ssh session down cannot be confirmed at once.
 A value that is known to stop the card is refused, with the reason; one that check-advice calls
 harmful gets a warning.
 
@@ -72,13 +73,14 @@ a suffix. A value of several numbers is quoted, with blanks between them.`,
 			backend := hazard.Backend{Backend: live.New(), Accept: accept, Warn: func(h hazard.Hazard) {
 				a.warn("%s", h)
 			}}
+			a.warnUndo(cmd.Context(), backend, settings)
 			if dryRun {
 				err = a.dryRun(cmd.Context(), backend, settings)
 			} else {
 				err = a.set(cmd.Context(), backend, settings, trial, yes)
 			}
 			if err == nil {
-				a.warnHarmful(cmd.Context(), settings)
+				a.warnHarmful(settings)
 			}
 			return err
 		},
@@ -131,20 +133,47 @@ func unchanged(s knob.Setting, history []journal.Change) report.Unchanged {
 	return u
 }
 
-// warnHarmful prints what check-advice says about settings that make things worse on this kernel.
-// The user may have a reason, so set does not refuse them.
-func (a *app) warnHarmful(ctx context.Context, settings []knob.Setting) {
-	target, _, err := a.adviceTarget(ctx, advice.Linux, "")
-	if err != nil {
-		return // a kernel whose release is not understood: nothing is known
+// warnHarmful prints what check-advice says about settings that make things worse on this system. The
+// user may have a reason, so set does not refuse them.
+func (a *app) warnHarmful(settings []knob.Setting) {
+	own := ownSystem()
+	target, _, err := adviceTarget(own, "")
+	if err != nil || own == "" {
+		return // a release that is not understood, or a system without advice: nothing is known
 	}
+	for _, text := range harmful(target, settings) {
+		a.warn("%s", text)
+	}
+}
+
+// harmful returns a sentence for each setting that makes things worse on the system of the target.
+func harmful(target advice.Target, settings []knob.Setting) (texts []string) {
 	for _, s := range settings {
-		asked := advice.Setting{OS: advice.Linux, Knob: string(s.Knob), Value: string(s.Value)}
+		asked := advice.Setting{OS: target.OS, Knob: string(s.Knob), Value: string(s.Value)}
 		for _, j := range target.Judge(advice.Advice{Settings: []advice.Setting{asked}}) {
 			if j.Verdict == advice.Harmful {
-				a.warn("%s=%s is harmful on this kernel: %s (%s)", s.Knob, s.Value, strings.TrimSuffix(j.Why, "."), j.Source)
+				texts = append(texts, fmt.Sprintf("%s=%s is harmful on this kernel: %s (%s)", s.Knob, s.Value,
+					strings.TrimSuffix(j.Why, "."), j.Source))
 			}
 		}
+	}
+	return texts
+}
+
+// warnUndo prints, before anything is touched, for each setting whose undo is not a plain write what
+// the undo takes. Where a knob cannot be read nothing will be set, and the refusal alone is shown.
+func (a *app) warnUndo(ctx context.Context, backend knob.Backend, settings []knob.Setting) {
+	var texts []string
+	for _, s := range settings {
+		if _, err := backend.Read(ctx, s.Knob); err != nil {
+			return
+		}
+		if d, ok := knob.Catalogue().Lookup(s.Knob); ok && d.Undo != knob.UndoNow {
+			texts = append(texts, fmt.Sprintf("undo of %s: %s", s.Knob, d.Undo.Says()))
+		}
+	}
+	for _, text := range texts {
+		a.warn("%s", text)
 	}
 }
 

@@ -1,10 +1,11 @@
 package cli
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/change/knob/live"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 )
@@ -44,13 +46,13 @@ ethtool, ip, ifconfig, route, tc, ndd, ipadm, dladm, netsh, PowerShell), tables 
 most 1 MiB; "-" is standard input. check-advice runs nothing of it. Lines that look like a
 setting and are in no form that it reads are counted and listed.
 
-Each setting is judged for the system it belongs to: Linux for this host's kernel, other systems
-for their newest release. --os and --release select another one.`,
+Each setting is judged for the system it belongs to: that of this host for its release, other
+systems for their newest. --os and --release select another one.`,
 		Example: "  linerate check-advice /etc/sysctl.conf\n" +
 			"  linerate check-advice --os windows tweaks.reg\n" +
 			"  linerate check-advice --fail-on ignored - < tuning.sh",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, releases, err := a.adviceTarget(cmd.Context(), advice.OS(strings.ToLower(system)), release)
+			target, releases, err := adviceTarget(advice.OS(strings.ToLower(system)), release)
 			if err != nil {
 				return err
 			}
@@ -113,23 +115,20 @@ func fails(judged []advice.Judgement, failOn []string) bool {
 // adviceTarget returns what to judge for, and the releases for the document. Advice for Linux is
 // judged for this host's kernel unless another release is given; for other systems it is judged for
 // the newest known release.
-func (a *app) adviceTarget(ctx context.Context, system advice.OS, release string) (advice.Target,
+func adviceTarget(system advice.OS, release string) (advice.Target,
 	map[string]string, error) {
 	target := advice.Target{OS: system, Release: map[advice.OS]advice.Release{}}
 	if system != "" && !slices.Contains(advice.Systems(), system) {
 		return target, nil, usagef("--os %q: not one of %s", system, words(advice.Systems()))
 	}
+	own := ownSystem()
 	of := system
 	if of == "" {
-		of = advice.Linux
+		of = cmp.Or(own, advice.Linux)
 	}
-	if release == "" && of == advice.Linux {
-		// A host without this file does not run Linux; the newest kernel is the best choice there.
-		here, err := live.New().Read(ctx, "sysctl:kernel.osrelease")
-		if err != nil {
-			return target, nil, nil
-		}
-		release = string(here)
+	if release == "" && of == own {
+		// Without the release of this host the newest one is the best choice.
+		release, _ = sys.Release()
 	}
 	if release == "" {
 		return target, nil, nil
@@ -140,6 +139,15 @@ func (a *app) adviceTarget(ctx context.Context, system advice.OS, release string
 	}
 	target.Release[of] = r
 	return target, map[string]string{string(of): release}, nil
+}
+
+// ownSystem returns the system of this host as package advice names it; empty: it knows nothing of
+// it. The names are those of Go.
+func ownSystem() advice.OS {
+	if own := advice.OS(runtime.GOOS); slices.Contains(advice.Systems(), own) {
+		return own
+	}
+	return ""
 }
 
 // readText reads a file, or standard input for "-", up to one byte more than a text may have.

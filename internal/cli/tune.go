@@ -279,7 +279,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		o.AskFor = askedByRole(ctx, role)
 	}
 	if f.advice != "" {
-		if o.Asked, err = a.askedByAdvice(ctx, f.advice, p); err != nil {
+		if o.Asked, err = a.askedByAdvice(f.advice, p); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -16,8 +15,8 @@ import (
 // askedByAdvice returns the settings of a file of tuning advice as what a tune tries, and shows
 // which lines it did not understand. A setting that cannot help on this kernel is tried nowhere,
 // with the judgement of check-advice as the reason.
-func (a *app) askedByAdvice(ctx context.Context, name string, p *progress.Line) ([]loop.Asked, error) {
-	target, _, err := a.adviceTarget(ctx, "", "")
+func (a *app) askedByAdvice(name string, p *progress.Line) ([]loop.Asked, error) {
+	target, _, err := adviceTarget("", "")
 	if err != nil {
 		return nil, err
 	}

@@ -129,7 +129,10 @@ type Interrupt struct {
 	PerSec *float64 `json:"interrupts_per_second,omitempty"`
 }
 
-// CPUCount is the count of one CPU since boot.
+// AllCPUs is the number of all CPUs together, where a system does not tell them apart.
+const AllCPUs = -1
+
+// CPUCount is the count of one CPU since boot, or of [AllCPUs].
 type CPUCount struct {
 	CPU    int      `json:"cpu"`
 	Total  uint64   `json:"interrupts_total"`

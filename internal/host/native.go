@@ -99,6 +99,30 @@ func completeFreeBSD(ctx context.Context, s *Snapshot, run tool.Runner, tree mib
 			i.Counters = freebsdCounts(tree, t)
 		}
 	}
+	said.add("interrupts (vmstat)", freebsdInterrupts(ctx, s, run))
+}
+
+// freebsdInterrupts adds the interrupts of every interface, "irq268: em0:rxq0" in vmstat. It does not
+// tell the CPUs apart.
+func freebsdInterrupts(ctx context.Context, s *Snapshot, run tool.Runner) error {
+	out, err := run.Run(ctx, "vmstat", "--libxo", "json", "-i")
+	if err != nil {
+		return err
+	}
+	all, err := freebsd.ParseInterrupts(out)
+	for _, f := range all {
+		number, name, named := strings.Cut(strings.TrimPrefix(f.Name, "irq"), ": ")
+		n, err := strconv.Atoi(number)
+		if !named || err != nil {
+			continue // cpu0:timer, total
+		}
+		card, _, _ := strings.Cut(strings.Fields(name + " ")[0], ":")
+		if i := s.named(card); i != nil {
+			i.Interrupts = append(i.Interrupts, Interrupt{Number: n, Name: name,
+				Counts: []CPUCount{{CPU: AllCPUs, Total: f.Total}}})
+		}
+	}
+	return err
 }
 
 func freebsdTraffic(ctx context.Context, run tool.Runner) ([]freebsd.Traffic, error) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/linerate/linerate/internal/kernel/mib"
 	"github.com/linerate/linerate/internal/kernel/tool"
 )
@@ -32,6 +34,10 @@ $ netstat --libxo json -ibn
 | "received-bytes":90000,"sent-packets":800,"send-errors":0,"sent-bytes":70000,"collisions":0}]}}
 $ netstat --libxo json -s
 > {"statistics":{"tcp":{"sent-packets":1000,"sent-retransmitted-packets":50},"udp":{"dropped-full-socket-buffer":5}}}
+$ vmstat --libxo json -i
+> {"__version":"1","interrupt-statistics":{"interrupt":[{"name":"irq1: atkbd0 ","total":6,"rate":0},
+> {"name":"cpu0:timer","total":99,"rate":9},{"name":"irq264: em0:rxq0","total":3028517,"rate":9},
+> {"name":"irq265: em0:aq ","total":2,"rate":0}]},"total-interrupts":3028624}
 `
 
 func TestFreeBSDSnapshot(t *testing.T) {
@@ -49,6 +55,10 @@ func TestFreeBSDSnapshot(t *testing.T) {
 	if em.Driver != "em" || em.SpeedBitsPerSec != 1e9 || em.Duplex != "full" || !em.Features["lro"].On ||
 		em.Features["tso4"].On || em.Counters["rx_missed_errors"] != 600 || em.Counters["rx_crc_errors"] != 40 {
 		t.Errorf("%+v", em)
+	}
+	if d := cmp.Diff([]Interrupt{{Number: 264, Name: "em0:rxq0", Counts: []CPUCount{{CPU: AllCPUs, Total: 3028517}}},
+		{Number: 265, Name: "em0:aq", Counts: []CPUCount{{CPU: AllCPUs, Total: 2}}}}, em.Interrupts); d != "" {
+		t.Error(d)
 	}
 	c, err := countFreeBSD(t.Context(), tape(t, bsdTape), tree)
 	if err != nil || c.Values["Tcp.RetransSegs"] != 50 || c.Values["Udp.RcvbufErrors"] != 5 ||
@@ -120,7 +130,7 @@ func TestWindowsSnapshot(t *testing.T) {
 
 // A program that is missing, or prints nothing and succeeds, leaves a sentence and no zero.
 func TestNothingReadIsSaid(t *testing.T) {
-	absent := tape(t, "$ ifconfig -m\n? absent\n$ netstat --libxo json -ibn\n$ kstat -p\n"+
+	absent := tape(t, "$ ifconfig -m\n? absent\n$ netstat --libxo json -ibn\n$ vmstat --libxo json -i\n$ kstat -p\n"+
 		"$ dladm show-phys -p -o LINK,DEVICE\n"+
 		"$ ipadm show-prop -c -o PROPERTY,CURRENT -p max_buf,send_buf,recv_buf,_cwnd_max,sack,ecn tcp\n? 1\n! ipadm: no\n")
 	for name, read := range map[string]func(*Snapshot, *notes){

@@ -11,6 +11,7 @@ import (
 
 	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/plan"
 	"github.com/linerate/linerate/internal/diagnose/casefile"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
@@ -114,7 +115,7 @@ var enums = map[reflect.Type][]string{
 		string(advice.StillRight), string(advice.Unknown)},
 	reflect.TypeFor[plan.Effect](): {string(plan.AtOnce), string(plan.NewConnections), string(plan.AtReboot),
 		string(plan.LinkDown)},
-	reflect.TypeFor[plan.Undo](): {string(plan.UndoNow), string(plan.UndoReboot), string(plan.UndoDowntime)},
+	reflect.TypeFor[knob.Undo](): {string(knob.UndoNow), string(knob.UndoReboot), string(knob.UndoDowntime)},
 	reflect.TypeFor[plan.Role](): {string(plan.Bulk), string(plan.Web), string(plan.Router), string(plan.Firewall),
 		string(plan.Latency), string(plan.Nameserver), string(plan.NFS)},
 	reflect.TypeFor[tune.Verdict](): {string(tune.Kept), string(tune.RevertedWorse), string(tune.RevertedUnproven),

@@ -41,7 +41,7 @@ func Trusted(fsys durable.FS, dir string) error {
 // (package persist).
 var startDirs = []string{
 	"etc/sysctl.d", "etc/modprobe.d", "etc/systemd/network", "etc/udev/rules.d", "etc/network/if-up.d",
-	"etc/NetworkManager/conf.d", "etc/NetworkManager/dispatcher.d",
+	"etc/NetworkManager/conf.d", "etc/NetworkManager/dispatcher.d", "etc/rc2.d",
 }
 
 // ourFile checks a name before undo removes or edits the file: one of linerate's names, in one of

@@ -79,6 +79,7 @@ func ParseCatalog(parts ...[]byte) (*Catalog, error) {
 		if err := d.check(); err != nil {
 			return nil, fmt.Errorf("parse catalogue: %s: %w", d.Pattern, err)
 		}
+		c.definitions[i].Undo = UndoOf(d.Pattern, d.Effect, d.Disturbance)
 		if _, double := c.exact[d.Pattern]; double {
 			return nil, fmt.Errorf("parse catalogue: %s: given twice", d.Pattern)
 		}
@@ -120,8 +121,8 @@ func (d Definition) check() error {
 	case !slices.Contains([]Effect{EffectNow, EffectNewSockets, EffectAtListen, EffectNewQdisc, EffectAtLoad,
 		EffectAtMount, EffectAtReload, EffectAtRestart, EffectAtBoot}, d.Effect):
 		return fmt.Errorf("effect %q", d.Effect)
-	case !slices.Contains([]Undo{UndoNow, UndoAtBoot, UndoDowntime, UndoNever}, d.Undo):
-		return fmt.Errorf("undo %q", d.Undo)
+	case d.Undo != "":
+		return errors.New("undo follows from effect and disturbance")
 	}
 	return nil
 }

@@ -24,17 +24,6 @@ const (
 	EffectAtBoot     Effect = "at boot"    // when the host starts the next time
 )
 
-// Undo is when an undone knob acts as before again, where that is not at once.
-type Undo string
-
-// The moments at which an undo takes effect.
-const (
-	UndoNow      Undo = ""
-	UndoAtBoot   Undo = "at boot"       // the value goes back into its file; the kernel reads that when it starts
-	UndoDowntime Undo = "link down"     // the interface has to be taken down for it
-	UndoNever    Undo = "after restart" // the running kernel refuses the old value: a restart brings it back
-)
-
 // Form is the grammar of a value.
 type Form string
 
@@ -89,8 +78,8 @@ type Definition struct {
 	Persist string `json:"persist,omitempty"` // who owns the value across reboots
 	Since   string `json:"since,omitempty"`   // first kernel that has it
 	Source  string `json:"source"`
-	// Undo is when an undo acts; empty: at once.
-	Undo Undo `json:"undo,omitempty"`
+	// Undo is what an undo takes. The files of a catalogue do not have it: it follows from the rest.
+	Undo Undo `json:"undo"`
 }
 
 // Allowed returns a description of the accepted values.

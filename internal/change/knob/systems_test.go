@@ -37,9 +37,33 @@ func TestCataloguesOfOtherSystems(t *testing.T) {
 			if slices.ContainsFunc(ofLinux(), func(l knob.Definition) bool { return l.Pattern == d.Pattern }) {
 				t.Errorf("%s: %s is Linux's too", name, d.Pattern)
 			}
-			if d.Effect == knob.EffectAtBoot && d.Undo != knob.UndoAtBoot {
+			if d.Effect == knob.EffectAtBoot && d.Undo != knob.UndoReboot {
 				t.Errorf("%s: %s takes effect at boot, and its undo does not", name, d.Pattern)
 			}
+			if d.Undo == "" {
+				t.Errorf("%s: %s does not say what its undo takes", name, d.Pattern)
+			}
+		}
+	}
+}
+
+func TestUndo(t *testing.T) {
+	for _, c := range []struct {
+		id     knob.ID
+		effect knob.Effect
+		class  knob.Disturbance
+		want   knob.Undo
+	}{
+		{"sysctl:net.ipv4.tcp_rmem", knob.EffectNewSockets, knob.DisturbsNewSockets, knob.UndoNow},
+		{"ethtool:eth0/ring.rx", knob.EffectNow, knob.DisturbsBriefLoss, knob.UndoDowntime},
+		{"dladm:net0/mtu", knob.EffectNow, knob.DisturbsLink, knob.UndoDowntime},
+		{"module:e1000/InterruptThrottleRate", knob.EffectAtLoad, knob.DisturbsHost, knob.UndoReboot},
+		{"registry:HKLM/x", knob.EffectAtBoot, knob.DisturbsNothing, knob.UndoReboot},
+		// The kernel refuses a smaller value while it runs, although a larger one acts at once.
+		{"sysctl:kern.ipc.nmbclusters", knob.EffectNow, knob.DisturbsNothing, knob.UndoReboot},
+	} {
+		if got := knob.UndoOf(c.id, c.effect, c.class); got != c.want {
+			t.Errorf("%s: %s, want %s", c.id, got, c.want)
 		}
 	}
 }

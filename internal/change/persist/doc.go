@@ -30,6 +30,8 @@
 //	sysctl.conf     FreeBSD: a marked block at the end of /etc/sysctl.conf, which has no directory
 //	rc.conf         FreeBSD: a marked block at the end of /etc/rc.conf, which adds an option to the
 //	                line of an interface
+//	rc2.d           illumos and Solaris: a script for each property of ipadm or dladm, which sets it
+//	                at every start
 //
 // To find conflicts, the planner reads the host's configuration with our files added: a conflict is
 // a line of another file that then applies last.
@@ -49,8 +51,8 @@
 //
 // # Limits
 //
-// Linux, and FreeBSD for sysctls and options of interfaces; properties of illumos are for the user
-// to write. The planner assumes that NetworkManager leaves an interface in /etc/network/interfaces
+// Linux; FreeBSD for sysctls and options of interfaces; illumos and Solaris for properties but the
+// MTU, which a link in use refuses. The planner assumes that NetworkManager leaves an interface in /etc/network/interfaces
 // to ifupdown if its configuration says so; it does not recognise other reasons why NetworkManager
 // ignores an interface (unmanaged-devices, a udev rule). It never edits connections of
 // NetworkManager and files of netplan: their own settings override ours, and the step shows them. A

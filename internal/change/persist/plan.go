@@ -27,6 +27,7 @@ const (
 	Ifupdown       Format = "ifupdown"
 	SysctlConf     Format = "sysctl.conf" // FreeBSD: a marked block
 	RCConf         Format = "rc.conf"     // FreeBSD: a marked block
+	StartScript    Format = "rc2.d"       // illumos and Solaris: a script that runs at every start
 	ByHand         Format = "by hand"
 )
 
@@ -96,6 +97,8 @@ func (p *Planner) Plan(c journal.Change) Step {
 		p.ifconfig(&s)
 	case knob.KindModule:
 		p.module(&s)
+	case knob.KindIpadm, knob.KindDladm:
+		p.property(&s)
 	case knob.KindLink, knob.KindEthtool, knob.KindQueue, knob.KindQdisc:
 		p.device(&s, p.host.Device(c.Knob.Interface()))
 	case knob.KindBlock, knob.KindPCI, knob.KindCPU:

@@ -20,12 +20,12 @@ func (m *maker) reachLinux(l *Line) {
 	}
 	was := knob.Value(cmp.Or(l.Present, l.Default))
 	d, _ := knob.Catalogue().Lookup(id)
-	l.Effect, l.Undoing = AtOnce, UndoNow
+	l.Effect, l.Undoing = AtOnce, knob.UndoOf(id, d.Effect, d.Disturbance)
 	switch {
 	case d.Disturbance == knob.DisturbsHost:
-		l.Effect, l.Undoing = AtReboot, UndoReboot
+		l.Effect = AtReboot
 	case d.Disturbance >= knob.DisturbsBriefLoss:
-		l.Effect, l.Undoing = LinkDown, UndoDowntime
+		l.Effect = LinkDown
 	case d.Effect == knob.EffectNewSockets:
 		l.Effect = NewConnections
 	}

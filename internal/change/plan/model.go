@@ -5,6 +5,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/advice"
+	"github.com/linerate/linerate/internal/change/knob"
 )
 
 // Role is what a host is for.
@@ -58,16 +59,6 @@ type Situation struct {
 	RingMax int
 }
 
-// Undo is what it takes to get the old value back.
-type Undo string
-
-// The kinds of undo.
-const (
-	UndoNow      Undo = "now"      // a command restores the value at once
-	UndoReboot   Undo = "reboot"   // the old value holds after a restart of the system
-	UndoDowntime Undo = "downtime" // a command restores it, and the link is down meanwhile
-)
-
 // Effect is when a line takes effect.
 type Effect string
 
@@ -78,6 +69,18 @@ const (
 	AtReboot       Effect = "after a reboot"
 	LinkDown       Effect = "at once, with the link down meanwhile"
 )
+
+// undo returns what an undo of a knob takes that takes effect then.
+func (e Effect) undo(name string) knob.Undo {
+	id := knob.ID(name) // in the notation of check-advice, which names sysctls as the catalogues do
+	switch e {
+	case AtReboot:
+		return knob.UndoOf(id, knob.EffectAtBoot, knob.DisturbsNothing)
+	case LinkDown:
+		return knob.UndoOf(id, knob.EffectNow, knob.DisturbsLink)
+	}
+	return knob.UndoOf(id, knob.EffectNow, knob.DisturbsNothing)
+}
 
 // File is a persistent form of a line.
 type File struct {
@@ -102,14 +105,14 @@ type Line struct {
 	Default string         `json:"default,omitempty"` // of the release; absent: not known, or by memory
 	Present string         `json:"present,omitempty"` // on the host that was read
 	// The rest is absent for what is not set.
-	Read     string   `json:"read,omitempty"`     // the command that shows the value
-	Commands []string `json:"commands,omitempty"` // absent: only the file has it
-	Files    []File   `json:"files,omitempty"`    // absent: the commands persist by themselves
-	ByHand   string   `json:"by_hand,omitempty"`  // what the user must write to make it persistent
-	Undo     []string `json:"undo,omitempty"`
-	Effect   Effect   `json:"effect,omitempty"`
-	Undoing  Undo     `json:"undo_needs,omitempty"`
-	UndoNote string   `json:"undo_note,omitempty"`
+	Read     string    `json:"read,omitempty"`     // the command that shows the value
+	Commands []string  `json:"commands,omitempty"` // absent: only the file has it
+	Files    []File    `json:"files,omitempty"`    // absent: the commands persist by themselves
+	ByHand   string    `json:"by_hand,omitempty"`  // what the user must write to make it persistent
+	Undo     []string  `json:"undo,omitempty"`
+	Effect   Effect    `json:"effect,omitempty"`
+	Undoing  knob.Undo `json:"undo_needs,omitempty"`
+	UndoNote string    `json:"undo_note,omitempty"`
 }
 
 // Memory is what the buffers of the plan can take.

@@ -43,7 +43,6 @@ type way struct {
 	files        [2]File
 	byHand, note string
 	effect       Effect
-	undoing      Undo
 }
 
 // reachBy fills in a line by the first way that fits.
@@ -72,7 +71,8 @@ func (m *maker) reachBy(l *Line, ways []way) {
 		if w.reset != "" && (l.Present == "" || l.Present == l.Default) {
 			undo = w.reset
 		}
-		l.Read, l.ByHand, l.UndoNote, l.Effect, l.Undoing = fill(w.read), fill(w.byHand), fill(note), w.effect, w.undoing
+		l.Read, l.ByHand, l.UndoNote, l.Effect = fill(w.read), fill(w.byHand), fill(note), w.effect
+		l.Undoing = w.effect.undo(l.Knob)
 		l.Commands, l.Undo = commands(fill(w.set)), commands(fill(undo))
 		for _, f := range w.files {
 			if f.Path != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/advice"
+	"github.com/linerate/linerate/internal/change/knob"
 )
 
 // script is a text for one shell.
@@ -97,9 +98,9 @@ func (l *Line) label() string {
 func (p *Plan) undoing() string {
 	var parts []string
 	for _, k := range []struct {
-		kind Undo
+		kind knob.Undo
 		text string
-	}{{UndoNow, "at once"}, {UndoReboot, "after a reboot"}, {UndoDowntime, "with the link down meanwhile"}} {
+	}{{knob.UndoNow, "at once"}, {knob.UndoReboot, "after a reboot"}, {knob.UndoDowntime, "with the link down meanwhile"}} {
 		var of []string
 		for _, l := range p.set() {
 			if l.Undoing == k.kind {
@@ -362,11 +363,11 @@ func effectText(e Effect) string {
 	return string(e)
 }
 
-func undoText(u Undo) string {
+func undoText(u knob.Undo) string {
 	switch u {
-	case UndoReboot:
+	case knob.UndoReboot:
 		return "after a reboot"
-	case UndoDowntime:
+	case knob.UndoDowntime:
 		return "with the link down meanwhile"
 	}
 	return "at once"

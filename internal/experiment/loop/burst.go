@@ -34,7 +34,7 @@ func burst(ctx context.Context, run traffic.Runner, spec traffic.Spec,
 		Streams: 1, Burst: b, Intervals: []traffic.Interval{},
 		Ends: traffic.Ends{Local: traffic.End{Drops: []drops.Drop{}}, Remote: traffic.End{Drops: []drops.Drop{}}}}}
 	send := func(packets uint64) (*traffic.Result, error) {
-		r, err := run(ctx, burstTrain(spec, packets), shifted(progress, s.whole.DurationSeconds))
+		r, err := run(ctx, burstTrain(spec, packets), shifted(progress, s.at()))
 		if err != nil {
 			return nil, fmt.Errorf("%s test, train of %d packets: %w", spec.Test, packets, err)
 		}
@@ -106,18 +106,21 @@ func (s *burstSearch) add(packets uint64, r *traffic.Result) {
 	w.Method, w.MTUBytes = cmp.Or(w.Method, r.Method), cmp.Or(w.MTUBytes, r.MTUBytes)
 	w.LocalAddress, w.RemoteAddress = cmp.Or(w.LocalAddress, r.LocalAddress), cmp.Or(w.RemoteAddress, r.RemoteAddress)
 	for _, i := range r.Intervals {
-		i.StartSeconds, i.EndSeconds = i.StartSeconds+w.DurationSeconds, i.EndSeconds+w.DurationSeconds
+		i.StartSeconds, i.EndSeconds = i.StartSeconds+s.at(), i.EndSeconds+s.at()
 		w.Intervals = append(w.Intervals, i)
 	}
 	w.DurationSeconds += r.DurationSeconds
+	w.WarmUpSeconds += r.WarmUpSeconds
 	w.Bytes += r.Bytes
 	w.VerifiedBytes += r.VerifiedBytes
 	addEnd(&w.Ends.Local, r.Ends.Local)
 	addEnd(&w.Ends.Remote, r.Ends.Remote)
 }
 
-// lostOf returns how many packets of a train were lost. A train that was not sent whole within its
-// time has lost the rest: what was not sent did not fit.
+// at returns when the next train begins on the time line of the whole, in seconds.
+func (s *burstSearch) at() float64 { return s.whole.WarmUpSeconds + s.whole.DurationSeconds }
+
+// lostOf returns how many packets of a train were lost.
 func lostOf(r *traffic.Result) uint64 {
 	if r.UDP == nil {
 		return 0

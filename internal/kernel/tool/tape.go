@@ -6,7 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+
 	"strconv"
 	"strings"
 	"sync"
@@ -107,45 +107,6 @@ func (t *Tape) Run(ctx context.Context, program string, args ...string) ([]byte,
 		return bytes.Clone(a.stdout), &ExitError{program, a.status, a.stderr}
 	}
 	return bytes.Clone(a.stdout), nil
-}
-
-// Recorder runs commands through another Runner and writes them down with their answers, in the
-// form that ParseTape reads.
-type Recorder struct {
-	Runner Runner
-	To     io.Writer
-
-	mu sync.Mutex
-}
-
-// Run implements Runner. A tape that cannot be written fails the command: a recording with a hole
-// would play another machine.
-func (r *Recorder) Run(ctx context.Context, program string, args ...string) ([]byte, error) {
-	stdout, err := r.Runner.Run(ctx, program, args...)
-	var exit *ExitError
-	var b strings.Builder
-	fmt.Fprintf(&b, "$ %s\n", commandLine(program, args))
-	switch {
-	case errors.Is(err, ErrNoProgram):
-		b.WriteString("? absent\n")
-	case errors.As(err, &exit):
-		fmt.Fprintf(&b, "? %d\n! %s\n", exit.Status, exit.Stderr)
-	case err != nil:
-		return stdout, err // no answer of the program
-	}
-	for line := range strings.Lines(string(stdout)) {
-		if whole, ok := strings.CutSuffix(line, "\n"); ok {
-			b.WriteString("| " + whole + "\n")
-		} else {
-			b.WriteString("> " + line + "\n")
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, writeErr := io.WriteString(r.To, b.String()); writeErr != nil {
-		return nil, fmt.Errorf("record %s: %w", program, writeErr)
-	}
-	return stdout, err
 }
 
 // commandLine is one line for a command, the same for the same arguments.

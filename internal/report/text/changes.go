@@ -340,6 +340,7 @@ func (p *printer) knob(k knob.Definition) {
 		put("disturbs", disturbances[d])
 	}
 	put("takes effect", string(k.Effect))
+	put("undo", k.Undo.Says())
 	put("change it when", k.Symptom)
 	put("gain", k.Expect)
 	put("risk", k.Risk)

@@ -109,21 +109,3 @@ func TestFailuresAreToldApart(t *testing.T) {
 		}
 	}
 }
-
-// What a Recorder wrote while a backend read a machine plays that machine again.
-func TestRecordingPlays(t *testing.T) {
-	for _, s := range systems {
-		var text strings.Builder
-		want, err := s.make(t, &tool.Recorder{Runner: s.good(t), To: &text}).Read(t.Context(), s.knob)
-		if err != nil {
-			t.Fatalf("%s: %v", s.name, err)
-		}
-		tape, err := tool.ParseTape([]byte(text.String()))
-		if err != nil {
-			t.Fatalf("%s: %v", s.name, err)
-		}
-		if got, err := s.make(t, tape).Read(t.Context(), s.knob); got != want || err != nil {
-			t.Errorf("%s: %q, %v; want %q", s.name, got, err, want)
-		}
-	}
-}

@@ -1,0 +1,39 @@
+package knob
+
+// Undo is what it takes to get the old value back.
+type Undo string
+
+// The kinds of undo.
+const (
+	UndoNow      Undo = "now"      // a write restores the value at once
+	UndoReboot   Undo = "reboot"   // the old value acts after a restart of the system
+	UndoDowntime Undo = "downtime" // a write restores it, and packets are lost or the link is down meanwhile
+)
+
+// onlyGrow are knobs that the running kernel takes larger values of only, so that a restart brings
+// the old value back. Source: kern_mbuf.c of FreeBSD 13 (sysctl_nmbclusters returns EINVAL).
+var onlyGrow = map[ID]bool{"sysctl:kern.ipc.nmbclusters": true}
+
+// UndoOf returns what an undo of a knob takes, whatever its system: what acts at the next boot is
+// undone by the next boot, and what disturbs its interface does so again. It is the one place that
+// knows; catalogues and plans ask it.
+func UndoOf(id ID, e Effect, class Disturbance) Undo {
+	switch {
+	case onlyGrow[id] || e == EffectAtBoot || class >= DisturbsHost:
+		return UndoReboot
+	case class >= DisturbsBriefLoss:
+		return UndoDowntime
+	}
+	return UndoNow
+}
+
+// Says returns a clause that says what an undo takes.
+func (u Undo) Says() string {
+	switch u {
+	case UndoReboot:
+		return "the old value acts only after a reboot"
+	case UndoDowntime:
+		return "packets are lost, or the link is down, for a moment"
+	}
+	return "at once"
+}
