@@ -57,8 +57,8 @@ func (k *killWorld) burst(t *testing.T, args ...string) traffic.Result {
 	return d.Tests[0]
 }
 
-// Each case plants the queue that is too short for a train, and the test names it. The longest train
-// is so long that no speed of this machine lets the planted queue keep up with it.
+// Each case plants the queue that is too short for a train, and the test names it. The longest
+// train is so long that no speed of this machine lets the planted queue keep up with it.
 func TestBurstNamesTheQueueThatIsTooShort(t *testing.T) {
 	t.Parallel()
 	k := burstWorld(t)

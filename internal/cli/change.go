@@ -45,8 +45,9 @@ confirm over a new connection: an open one may survive a change that blocks ever
 
 A change may disturb what runs: d0 nothing, d1 new connections, d2 a short loss (rings, MTU), d3 the
 link goes down, d4 a module is loaded anew. --allow sets the highest class; linerate knobs NAME
-shows that of a knob, and what its undo takes; set says it before it changes anything where the old
-value does not come back at once. What takes the link of your own ssh session down cannot be confirmed at once.
+shows that of a knob, and what its undo takes. Where the old value does not come back at once, set
+says so before it changes anything. What takes the link of your own ssh session down cannot be
+confirmed at once.
 A value that is known to stop the card is refused, with the reason; one that check-advice calls
 harmful gets a warning.
 
@@ -133,8 +134,8 @@ func unchanged(s knob.Setting, history []journal.Change) report.Unchanged {
 	return u
 }
 
-// warnHarmful prints what check-advice says about settings that make things worse on this system. The
-// user may have a reason, so set does not refuse them.
+// warnHarmful prints what check-advice says about settings that make things worse on this system.
+// The user may have a reason, so set does not refuse them.
 func (a *app) warnHarmful(settings []knob.Setting) {
 	own := ownSystem()
 	target, _, err := adviceTarget(own, "")
@@ -160,8 +161,9 @@ func harmful(target advice.Target, settings []knob.Setting) (texts []string) {
 	return texts
 }
 
-// warnUndo prints, before anything is touched, for each setting whose undo is not a plain write what
-// the undo takes. Where a knob cannot be read nothing will be set, and the refusal alone is shown.
+// warnUndo prints, before anything is touched, for each setting whose undo is not a plain write
+// what the undo takes. Where a knob cannot be read nothing will be set, and the refusal alone is
+// shown.
 func (a *app) warnUndo(ctx context.Context, backend knob.Backend, settings []knob.Setting) {
 	var texts []string
 	for _, s := range settings {

@@ -29,7 +29,7 @@ func TestMistypedFlags(t *testing.T) {
 		{"measure far --reverse --bidir",
 			"linerate: --reverse and --bidir: give one of them; --bidir sends both ways already\n"},
 		{"measure far --test bogus",
-			"linerate: --test: no test \"bogus\"; choose from stream, rr, crr, udp, ping, mtu, load\n"},
+			"linerate: --test: no test \"bogus\"; choose from stream, rr, crr, udp, ping, mtu, load, burst\n"},
 		{"measure far --test udp --batch big", "choose from gso, mmsg, single"},
 		{"measure far --test stream --send post", "choose from copy, sendfile, splice"},
 		{"measure far --test stream --receive post", "choose from copy, truncate"},

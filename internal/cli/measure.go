@@ -188,8 +188,8 @@ func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 	return loop.Suite(min(l.duration, 3*time.Second), l.interval, l.parallel), nil
 }
 
-// runner connects to a target and returns what runs tests against it, the client, which is nil for a
-// server of another program, and what closes it.
+// runner connects to a target and returns what runs tests against it, the client, which is nil for
+// a server of another program, and what closes it.
 func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *progress.Line) (traffic.Runner,
 	*peer.Client, func(), error) {
 	if scheme, address, ok := reach.Foreign(target); ok {

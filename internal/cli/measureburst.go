@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// addBurstBounds adds to the result of a burst test what the queues of both hosts should hold. A host
-// that cannot be read leaves a warning: the measured figure does not depend on it.
+// addBurstBounds adds to the result of a burst test what the queues of both hosts should hold. A
+// host that cannot be read leaves a warning: the measured figure does not depend on it.
 func addBurstBounds(ctx context.Context, client *peer.Client, spec traffic.Spec, r *traffic.Result) {
 	if r.Burst == nil {
 		return

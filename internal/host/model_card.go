@@ -129,7 +129,7 @@ type Interrupt struct {
 	PerSec *float64 `json:"interrupts_per_second,omitempty"`
 }
 
-// AllCPUs is the number of all CPUs together, where a system does not tell them apart.
+// AllCPUs is the number of all CPUs together, where a system counts them in one.
 const AllCPUs = -1
 
 // CPUCount is the count of one CPU since boot, or of [AllCPUs].

@@ -102,8 +102,8 @@ func completeFreeBSD(ctx context.Context, s *Snapshot, run tool.Runner, tree mib
 	said.add("interrupts (vmstat)", freebsdInterrupts(ctx, s, run))
 }
 
-// freebsdInterrupts adds the interrupts of every interface, "irq268: em0:rxq0" in vmstat. It does not
-// tell the CPUs apart.
+// freebsdInterrupts adds the interrupts of every interface, "irq268: em0:rxq0" in vmstat, which
+// counts those of all CPUs in one.
 func freebsdInterrupts(ctx context.Context, s *Snapshot, run tool.Runner) error {
 	out, err := run.Run(ctx, "vmstat", "--libxo", "json", "-i")
 	if err != nil {

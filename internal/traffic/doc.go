@@ -7,11 +7,11 @@
 // A [Spec] says what to run. The near end calls [Run] with a [Link] to the far end, where a
 // [Responder] answers; both ends share one engine. Each test is a type in a file of its own
 // (stream.go, transaction.go, connect.go, udp.go, ping.go, mtu.go, load.go, burst.go); kind.go has
-// what they have in common and the table that registers them. A test runs a handful of workers. Each
-// is a goroutine locked to its own OS thread and pinned to a CPU, which loops in blocking system
-// calls over one data connection. One conductor per end wakes every 50 ms, reads the workers' counters
-// and struct tcp_info, and speaks the control protocol. Workers allocate nothing and take no lock;
-// they share only counters, each on cache lines of its own.
+// what they have in common and the table that registers them. A test runs a handful of workers.
+// Each is a goroutine locked to its own OS thread and pinned to a CPU, which loops in blocking
+// system calls over one data connection. One conductor per end wakes every 50 ms, reads the
+// workers' counters and struct tcp_info, and speaks the control protocol. Workers allocate nothing
+// and take no lock; they share only counters, each on cache lines of its own.
 //
 // Time has four phases at each end: the warm-up, the measured window, a tail, and the stop. In the
 // tail stream senders keep sending, so that the other end's window stays loaded to its end. The
@@ -39,8 +39,8 @@
 //
 // A worker of the near end alone searches the path MTU, against the far echo server; one idle
 // connection beside it shows what both handshakes offered. A load test is four tests, and a burst
-// test one for each train, that package loop runs one after the other and puts together; neither end
-// here knows of it.
+// test one for each train, that package loop runs one after the other and puts together; neither
+// end here knows of it.
 //
 // Bidirectional tests use separate connections for each direction, so every connection has one
 // sender.

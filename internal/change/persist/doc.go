@@ -52,13 +52,13 @@
 // # Limits
 //
 // Linux; FreeBSD for sysctls and options of interfaces; illumos and Solaris for properties but the
-// MTU, which a link in use refuses. The planner assumes that NetworkManager leaves an interface in /etc/network/interfaces
-// to ifupdown if its configuration says so; it does not recognise other reasons why NetworkManager
-// ignores an interface (unmanaged-devices, a udev rule). It never edits connections of
-// NetworkManager and files of netplan: their own settings override ours, and the step shows them. A
-// driver's module may be loaded from the initial ramdisk, which has its own copies of modprobe.d
-// and .link files: the step notes it. The copy of a .link file does not follow later changes of the
-// original. A sysctl that appears only when its module is loaded (nf_conntrack) does not exist when
-// sysctl.d is read. Interrupts, routes, mounts and parameters of queueing disciplines are for the
-// user to write, with the line that the step gives.
+// MTU, which a link in use refuses. The planner assumes that NetworkManager leaves an interface in
+// /etc/network/interfaces to ifupdown if its configuration says so; it does not recognise other
+// reasons why NetworkManager ignores an interface (unmanaged-devices, a udev rule). It never edits
+// connections of NetworkManager and files of netplan: their own settings override ours, and the
+// step shows them. A driver's module may be loaded from the initial ramdisk, which has its own
+// copies of modprobe.d and .link files: the step notes it. The copy of a .link file does not follow
+// later changes of the original. A sysctl that appears only when its module is loaded
+// (nf_conntrack) does not exist when sysctl.d is read. Interrupts, routes, mounts and parameters of
+// queueing disciplines are for the user to write, with the line that the step gives.
 package persist

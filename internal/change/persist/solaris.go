@@ -8,8 +8,8 @@ import (
 )
 
 // property plans for a property of ipadm or dladm: a script of its own, which sets the property at
-// every start of the system, as set does while it runs. The files of the two programs are their own,
-// and a command would change them outside the journal. A script below rc2.d runs after the
+// every start of the system, as set does while it runs. The files of the two programs are their
+// own, and a command would change them outside the journal. A script below rc2.d runs after the
 // interfaces are up (init.d(5), smf(7): svc:/milestone/multi-user runs the scripts that are there).
 //
 // The MTU of a link cannot be set after its interface is up, so it is for the user.

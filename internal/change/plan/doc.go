@@ -19,10 +19,10 @@
 //
 // # Undo
 //
-// [knob.UndoOf] says whether the old value comes back at once, after a restart of the system, or only
-// with an interruption of the link. Where the host showed its value, undo restores that; otherwise it
-// restores the default of the release, and the head of the script lists the commands that show the
-// present values.
+// [knob.UndoOf] says whether the old value comes back at once, after a restart of the system, or
+// only with an interruption of the link. Where the host showed its value, undo restores that;
+// otherwise it restores the default of the release, and the head of the script lists the commands
+// that show the present values.
 //
 // # Units
 //

@@ -100,7 +100,8 @@ func (p *Plan) undoing() string {
 	for _, k := range []struct {
 		kind knob.Undo
 		text string
-	}{{knob.UndoNow, "at once"}, {knob.UndoReboot, "after a reboot"}, {knob.UndoDowntime, "with the link down meanwhile"}} {
+	}{{knob.UndoNow, "at once"},
+		{knob.UndoReboot, "after a reboot"}, {knob.UndoDowntime, "with the link down meanwhile"}} {
 		var of []string
 		for _, l := range p.set() {
 			if l.Undoing == k.kind {

@@ -17,11 +17,11 @@ import (
 // ends when they are a 64th apart, and exactly below 64 packets.
 const burstSteps = 64
 
-// burst sends growing trains until the first one loses packets, and then searches the length between
-// the longest whole train and that one.
+// burst sends growing trains until the first one loses packets, and then searches the length
+// between the longest whole train and that one.
 //
-// A train with a loss is sent once more. If the second one arrives whole, the loss was not one of the
-// length: other traffic, or a path that loses single packets.
+// A train with a loss is sent once more. If the second one arrives whole, the loss was not one of
+// the length: other traffic, or a path that loses single packets.
 func burst(ctx context.Context, run traffic.Runner, spec traffic.Spec,
 	progress func(traffic.Interval)) (*traffic.Result, error) {
 	spec, err := spec.Normalize()
@@ -90,8 +90,8 @@ func (s *burstSearch) judge(packets uint64, r *traffic.Result) {
 	s.whole.Losses, s.whole.LossRatio = r.Losses, r.LossRatio
 }
 
-// add adds a train to the whole: what is constant comes from the first one, and the counters and the
-// time of all add up.
+// add adds a train to the whole: what is constant comes from the first one, and the counters and
+// the time of all add up.
 func (s *burstSearch) add(packets uint64, r *traffic.Result) {
 	w := s.whole
 	train := traffic.BurstTrain{Packets: packets, Lost: lostOf(r), Place: worst(r.Losses)}

@@ -4,8 +4,9 @@
 // # Model
 //
 // A [Runner] takes a command line and returns an [Output]. [System] starts the program; a [Tape]
-// answers from the records in a text and starts nothing. So what reads a system through its programs (ifconfig, ipadm, PowerShell)
-// works on a recording in the same way, and is tested with what real machines printed.
+// answers from the records in a text and starts nothing. So what reads a system through its
+// programs (ifconfig, ipadm, PowerShell) works on a recording in the same way, and is tested with
+// what real machines printed.
 //
 // A program that runs and fails is an *[ExitError]; one that is missing is [ErrNoProgram]. Success
 // is not believed by anyone above: some programs print nothing, or print a translated text, and

@@ -430,11 +430,11 @@ func knobs() []knob.Definition {
 			Form: knob.FormInts, Count: 3, Ascending: true, Min: new(int64(1)), Unit: "bytes",
 			Default: "4096 131072 33554432", DefaultOn: "Linux 6.18", Scope: knob.ScopeNamespace,
 			Effect: knob.EffectNow, Symptom: "The sender is limited by this window.", Expect: "A wider window.",
-			Risk: "Memory per connection.", Persist: "a file in /etc/sysctl.d", Source: "ip-sysctl.rst"},
+			Risk: "Memory per connection.", Persist: "a file in /etc/sysctl.d", Source: "ip-sysctl.rst", Undo: knob.UndoNow},
 		{Pattern: "link:*/txqueuelen", Title: "Length of the transmit queue", What: "How many packets wait.",
 			Form: knob.FormInt, Default: "1000", Scope: knob.ScopeDevice,
 			Disturbance: knob.DisturbsNewSockets, Effect: knob.EffectNewQdisc, Symptom: "Drops at the qdisc.",
-			Expect: "Fewer drops.", Risk: "Delay.", Source: "ip-link(8)"},
+			Expect: "Fewer drops.", Risk: "Delay.", Source: "ip-link(8)", Undo: knob.UndoNow},
 	}
 }
 
