@@ -174,21 +174,28 @@ func TestPeer(t *testing.T) {
 }
 
 func TestMeaning(t *testing.T) {
-	for text, want := range map[string]string{
-		whole: `The fleet can run load tests for 60 seconds an hour, with at most 25 % of the rate of the link, from 22:00 to 06:00 local time.
-The other end of a test must be one of group:lab, 10.0.0.0/8, 2001:db8::/32.
-The fleet can change sysctl:net.core.*, ethtool:*/ring.rx except sysctl:net.core.busy_poll,
-	up to class d2 (loses packets for a moment), from 01:00 to 05:00 local time.
-Each change needs 1 signature,
-	and 2 signatures of different people from class d2 on. An order to undo needs one, at any hour.
-A change that is not confirmed is taken back within 1m30s, without the network.`,
-		"version: 1": `The fleet can run load tests for 10 seconds an hour, with at most 10 % of the rate of the link, at any hour.
-The other end of a test can be each host of the fleet.
-The fleet cannot change any setting of this host.`,
-		"version: 1\nkill_switch: on": `The kill switch is on: the fleet can neither measure nor change anything on this host.`,
+	for text, want := range map[string][]string{
+		whole: {
+			"The fleet can run load tests for 60 seconds an hour, with at most 25 % of the rate of the link, " +
+				"from 22:00 to 06:00 local time.",
+			"The other end of a test must be one of group:lab, 10.0.0.0/8, 2001:db8::/32.",
+			"The fleet can change sysctl:net.core.*, ethtool:*/ring.rx except sysctl:net.core.busy_poll, " +
+				"up to class d2 (loses packets for a moment), from 01:00 to 05:00 local time.",
+			"Each change needs 1 signature, and 2 signatures of different people from class d2 on. " +
+				"An order to undo needs one, at any hour.",
+			"A change that is not confirmed is taken back within 1m30s, without the network.",
+		},
+		"version: 1": {
+			"The fleet can run load tests for 10 seconds an hour, with at most 10 % of the rate of the link, at any hour.",
+			"The other end of a test can be each host of the fleet.",
+			"The fleet cannot change any setting of this host.",
+		},
+		"version: 1\nkill_switch: on": {
+			"The kill switch is on: the fleet can neither measure nor change anything on this host.",
+		},
 	} {
-		if got := strings.Join(parse(t, text).Meaning(), "\n"); got != want {
-			t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		if got := parse(t, text).Meaning(); !reflect.DeepEqual(got, want) {
+			t.Errorf("got:  %q\nwant: %q", got, want)
 		}
 	}
 }
