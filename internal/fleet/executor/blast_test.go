@@ -85,7 +85,8 @@ func TestStolenHub(t *testing.T) {
 			}
 			h.pass(time.Duration(rng.IntN(10)) * time.Second)
 			h.recover() // the guard
-			if held := h.knobs.Values()[rmem]; since != 0 && seed%2 == 1 && held != "212992" && h.up-since > time.Minute {
+			if held := h.knobs.Values()[rmem]; since != 0 && seed%2 == 1 && held != "212992" &&
+				h.up-since > time.Minute {
 				t.Fatalf("seed %d: a trial lasts %v", seed, h.up-since)
 			}
 		}
@@ -111,7 +112,8 @@ func TestStolenHub(t *testing.T) {
 func ordersFor(t *testing.T, keys ...string) (changed []knob.ID) {
 	values := map[knob.ID]knob.Value{}
 	for n, d := range knob.Catalogue().Own() {
-		if n%8 != 0 && !strings.HasPrefix(string(d.Pattern), "sysctl:net.core.") && !strings.Contains(string(d.Pattern), "/ring.") {
+		if n%8 != 0 && !strings.HasPrefix(string(d.Pattern), "sysctl:net.core.") &&
+			!strings.Contains(string(d.Pattern), "/ring.") {
 			continue // every eighth of those that must be refused
 		}
 		id := knob.ID(strings.ReplaceAll(string(d.Pattern), "*", "eth0"))
@@ -172,7 +174,8 @@ func TestStolenOrderKey(t *testing.T) {
 		t.Errorf("one key changes %d knobs, two change %d", len(one), len(two))
 	}
 	t.Logf("one key changes %d knobs and two change %d", len(one), len(two))
-	for _, name := range []knob.ID{"/etc/passwd", "sysctl:../../etc/passwd", "sysctl:kernel/core_pattern", "run:rm", "file:/etc/x"} {
+	for _, name := range []knob.ID{"/etc/passwd", "sysctl:../../etc/passwd", "sysctl:kernel/core_pattern",
+		"run:rm", "file:/etc/x"} {
 		h := newHost(t)
 		o := h.try("o1")
 		o.Knob = name

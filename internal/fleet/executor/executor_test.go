@@ -149,7 +149,8 @@ func TestTryCommitUndo(t *testing.T) {
 	h.recover()
 	h.holds(rmem, "4194304")
 	h.knobs.Set(rmem, "1000000")
-	if report, err := h.executor().Report(t.Context(), ""); err != nil || report.Orders[1].Answer.Code != order.Foreign ||
+	if report, err := h.executor().Report(t.Context(), ""); err != nil ||
+		report.Orders[1].Answer.Code != order.Foreign ||
 		report.Orders[1].Answer.Value != "1000000" {
 		t.Errorf("drift: %+v, %v", report, err)
 	}
@@ -168,32 +169,49 @@ func TestEachAnswer(t *testing.T) {
 		keys   string
 		want   order.Code
 	}{
-		"other host":      {func(_ *host, o *order.Order) { o.Host = "host-2" }, "ann", order.OtherHost},
-		"unknown key":     {nil, "eve", order.KeyUnknown},
-		"no key":          {nil, "", order.TooFewKeys},
-		"a year behind":   {func(h *host, _ *order.Order) { h.wall = h.wall.AddDate(1, 0, 0) }, "ann", order.TooLate},
-		"a year ahead":    {func(h *host, _ *order.Order) { h.wall = h.wall.AddDate(-1, 0, 0) }, "ann", order.TooEarly},
-		"denied":          {func(_ *host, o *order.Order) { o.Knob = wmem }, "ann,bob", order.KnobDenied},
-		"not allowed":     {func(_ *host, o *order.Order) { o.Knob = "sysctl:net.ipv4.tcp_sack" }, "ann,bob", order.KnobDenied},
-		"no such knob":    {func(_ *host, o *order.Order) { o.Knob = "sysctl:net.core.nosuch" }, "ann,bob", order.KnobDenied},
-		"outside sysctl":  {func(_ *host, o *order.Order) { o.Knob = "sysctl:kernel.core_pattern" }, "ann,bob", order.KnobDenied},
-		"one for d2":      {func(_ *host, o *order.Order) { o.Knob, o.Expect, o.To = ring, "256", "512" }, "ann", order.TooFewKeys},
-		"one twice":       {func(_ *host, o *order.Order) { o.Knob, o.Expect, o.To = ring, "256", "512" }, "ann,ann", order.TooFewKeys},
-		"class":           {func(h *host, o *order.Order) { h.policy = strings.Replace(h.policy, "d2", "d1", 1); o.Knob = ring }, "ann,bob", order.ClassDenied},
-		"kill switch":     {func(h *host, _ *order.Order) { h.policy = "version: 1\nkill_switch: on\n" }, "ann,bob", order.SwitchedOff},
-		"no policy":       {func(h *host, _ *order.Order) { h.policy = "version: 1\n" }, "ann,bob", order.KnobDenied},
-		"broken policy":   {func(h *host, _ *order.Order) { h.policy = "version: 3\n" }, "ann,bob", order.Failed},
-		"hours":           {func(h *host, _ *order.Order) { h.policy += "  hours: 01:00-02:00\n" }, "ann", order.HoursDenied},
-		"long trial":      {func(_ *host, o *order.Order) { o.Deadline = 301 }, "ann", order.TrialTooLong},
-		"other value":     {func(_ *host, o *order.Order) { o.Expect = "1" }, "ann", order.ValueDiffers},
-		"range":           {func(_ *host, o *order.Order) { o.To = "-5" }, "ann", order.ValueRefused},
-		"no word":         {func(_ *host, o *order.Order) { o.To = "much" }, "ann", order.ValueRefused},
-		"commit of none":  {func(_ *host, o *order.Order) { o.Verb, o.Of, o.Deadline = order.Commit, "o0", 0 }, "ann", order.NoTrial},
-		"undo of none":    {func(_ *host, o *order.Order) { o.Verb, o.Of, o.Deadline = order.Undo, "o0", 0 }, "ann", order.NoTrial},
-		"rounded":         {func(h *host, _ *order.Order) { h.knobs.OnWrite = rounds }, "ann", order.ReadBack},
-		"no effect":       {func(h *host, _ *order.Order) { h.knobs.OnWrite = ignores }, "ann", order.ReadBack},
-		"kernel refuses":  {func(h *host, _ *order.Order) { h.knobs.SetReadOnly(rmem, true) }, "ann", order.ValueRefused},
-		"disk is full":    {func(h *host, _ *order.Order) { h.fs = durable.NewFaulty(h.fs, durable.FullFrom(0)) }, "ann", order.Failed},
+		"other host":    {func(_ *host, o *order.Order) { o.Host = "host-2" }, "ann", order.OtherHost},
+		"unknown key":   {nil, "eve", order.KeyUnknown},
+		"no key":        {nil, "", order.TooFewKeys},
+		"a year behind": {func(h *host, _ *order.Order) { h.wall = h.wall.AddDate(1, 0, 0) }, "ann", order.TooLate},
+		"a year ahead":  {func(h *host, _ *order.Order) { h.wall = h.wall.AddDate(-1, 0, 0) }, "ann", order.TooEarly},
+		"denied":        {func(_ *host, o *order.Order) { o.Knob = wmem }, "ann,bob", order.KnobDenied},
+		"not allowed": {func(_ *host, o *order.Order) { o.Knob = "sysctl:net.ipv4.tcp_sack" }, "ann,bob",
+			order.KnobDenied},
+		"no such knob": {func(_ *host, o *order.Order) { o.Knob = "sysctl:net.core.nosuch" }, "ann,bob",
+			order.KnobDenied},
+		"outside sysctl": {func(_ *host, o *order.Order) { o.Knob = "sysctl:kernel.core_pattern" }, "ann,bob",
+			order.KnobDenied},
+		"one for d2": {func(_ *host, o *order.Order) { o.Knob, o.Expect, o.To = ring, "256", "512" },
+			"ann", order.TooFewKeys},
+		"one twice": {func(_ *host, o *order.Order) { o.Knob, o.Expect, o.To = ring, "256", "512" },
+			"ann,ann", order.TooFewKeys},
+		"class": {func(h *host, o *order.Order) {
+			h.policy = strings.Replace(h.policy, "d2", "d1",
+				1)
+			o.Knob = ring
+		}, "ann,bob", order.ClassDenied},
+		"kill switch": {func(h *host, _ *order.Order) { h.policy = "version: 1\nkill_switch: on\n" },
+			"ann,bob", order.SwitchedOff},
+		"no policy":     {func(h *host, _ *order.Order) { h.policy = "version: 1\n" }, "ann,bob", order.KnobDenied},
+		"broken policy": {func(h *host, _ *order.Order) { h.policy = "version: 3\n" }, "ann,bob", order.Failed},
+		"hours": {func(h *host, _ *order.Order) { h.policy += "  hours: 01:00-02:00\n" }, "ann",
+			order.HoursDenied},
+		"long trial":  {func(_ *host, o *order.Order) { o.Deadline = 301 }, "ann", order.TrialTooLong},
+		"other value": {func(_ *host, o *order.Order) { o.Expect = "1" }, "ann", order.ValueDiffers},
+		"range":       {func(_ *host, o *order.Order) { o.To = "-5" }, "ann", order.ValueRefused},
+		"no word":     {func(_ *host, o *order.Order) { o.To = "much" }, "ann", order.ValueRefused},
+		"commit of none": {func(_ *host, o *order.Order) { o.Verb, o.Of, o.Deadline = order.Commit, "o0", 0 },
+			"ann", order.NoTrial},
+		"undo of none": {func(_ *host, o *order.Order) { o.Verb, o.Of, o.Deadline = order.Undo, "o0", 0 },
+			"ann", order.NoTrial},
+		"rounded":   {func(h *host, _ *order.Order) { h.knobs.OnWrite = rounds }, "ann", order.ReadBack},
+		"no effect": {func(h *host, _ *order.Order) { h.knobs.OnWrite = ignores }, "ann", order.ReadBack},
+		"kernel refuses": {func(h *host, _ *order.Order) { h.knobs.SetReadOnly(rmem, true) }, "ann",
+			order.ValueRefused},
+		"disk is full": {func(h *host, _ *order.Order) {
+			h.fs = durable.NewFaulty(h.fs,
+				durable.FullFrom(0))
+		}, "ann", order.Failed},
 		"journal is busy": {func(h *host, _ *order.Order) { _, err := h.journal(); must(h.t, err) }, "ann", order.Busy},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -353,7 +371,8 @@ func TestCrashAtEveryStep(t *testing.T) {
 			what := fmt.Sprintf("step %d, power cut %v", n, power)
 			for range 2 {
 				for _, o := range orders {
-					if a := h.executor().Execute(t.Context(), sign(t, o, "ann")); a.Code == order.Failed || a.Code == order.Busy {
+					if a := h.executor().Execute(t.Context(), sign(t, o, "ann")); a.Code == order.Failed ||
+						a.Code == order.Busy {
 						t.Fatalf("%s: %+v", what, a)
 					}
 				}

@@ -52,7 +52,8 @@ func TestParse(t *testing.T) {
 			Peers: []string{"group:lab", "10.0.0.0/8", "2001:db8::/32"}},
 		Changes: policy.Changes{Allow: []knob.ID{"sysctl:net.core.*", "ethtool:*/ring.rx"},
 			Deny: []knob.ID{"sysctl:net.core.busy_poll"}, MaxClass: knob.DisturbsBriefLoss,
-			MaxDeadline: 90 * time.Second, Hours: policy.Hours{From: 60, To: 300}, Signatures: 1, SignaturesDisturbing: 2},
+			MaxDeadline: 90 * time.Second, Hours: policy.Hours{From: 60, To: 300}, Signatures: 1,
+			SignaturesDisturbing: 2},
 	}
 	if got := parse(t, whole); !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -113,19 +114,24 @@ func TestChange(t *testing.T) {
 		at   time.Time
 		want error
 	}{
-		"allowed":            {p, ask("sysctl:net.core.rmem_max", time.Minute, 1), at, nil},
-		"d2 with two":        {p, ask("ethtool:eth0/ring.rx", time.Minute, 2), at, nil},
-		"d2 with one":        {p, ask("ethtool:eth0/ring.rx", time.Minute, 1), at, policy.ErrSignatures},
-		"not allowed":        {p, ask("sysctl:net.ipv4.tcp_sack", time.Minute, 2), at, policy.ErrKnob},
-		"denied":             {p, ask("sysctl:net.core.busy_poll", time.Minute, 2), at, policy.ErrKnob},
-		"not in catalogue":   {p, ask("sysctl:net.core.nosuch", time.Minute, 2), at, policy.ErrKnob},
-		"outside hours":      {p, ask("sysctl:net.core.rmem_max", time.Minute, 1), at.Add(3 * time.Hour), policy.ErrHours},
-		"long":               {p, ask("sysctl:net.core.rmem_max", 91*time.Second, 1), at, policy.ErrTrialTooLong},
-		"without file":       {policy.Default(), ask("sysctl:net.core.rmem_max", time.Minute, 4), at, policy.ErrKnob},
-		"kill switch":        {parse(t, strings.Replace(whole, "off", "on", 1)), ask("sysctl:net.core.rmem_max", 0, 4), at, policy.ErrSwitchedOff},
-		"undo at any hour":   {p, policy.Request{Knob: "sysctl:net.core.rmem_max", Signers: 1, Undo: true}, at.Add(5 * time.Hour), nil},
-		"undo of no one":     {p, policy.Request{Knob: "sysctl:net.core.rmem_max", Undo: true}, at, policy.ErrSignatures},
-		"undo, switched off": {policy.Policy{KillSwitch: true}, policy.Request{Signers: 4, Undo: true}, at, policy.ErrSwitchedOff},
+		"allowed":          {p, ask("sysctl:net.core.rmem_max", time.Minute, 1), at, nil},
+		"d2 with two":      {p, ask("ethtool:eth0/ring.rx", time.Minute, 2), at, nil},
+		"d2 with one":      {p, ask("ethtool:eth0/ring.rx", time.Minute, 1), at, policy.ErrSignatures},
+		"not allowed":      {p, ask("sysctl:net.ipv4.tcp_sack", time.Minute, 2), at, policy.ErrKnob},
+		"denied":           {p, ask("sysctl:net.core.busy_poll", time.Minute, 2), at, policy.ErrKnob},
+		"not in catalogue": {p, ask("sysctl:net.core.nosuch", time.Minute, 2), at, policy.ErrKnob},
+		"outside hours": {p, ask("sysctl:net.core.rmem_max", time.Minute, 1), at.Add(3 * time.Hour),
+			policy.ErrHours},
+		"long":         {p, ask("sysctl:net.core.rmem_max", 91*time.Second, 1), at, policy.ErrTrialTooLong},
+		"without file": {policy.Default(), ask("sysctl:net.core.rmem_max", time.Minute, 4), at, policy.ErrKnob},
+		"kill switch": {parse(t, strings.Replace(whole, "off", "on", 1)), ask("sysctl:net.core.rmem_max",
+			0, 4), at, policy.ErrSwitchedOff},
+		"undo at any hour": {p, policy.Request{Knob: "sysctl:net.core.rmem_max", Signers: 1, Undo: true},
+			at.Add(5 * time.Hour), nil},
+		"undo of no one": {p, policy.Request{Knob: "sysctl:net.core.rmem_max", Undo: true}, at,
+			policy.ErrSignatures},
+		"undo, switched off": {policy.Policy{KillSwitch: true}, policy.Request{Signers: 4, Undo: true}, at,
+			policy.ErrSwitchedOff},
 	} {
 		err := c.p.Change(c.r, c.at)
 		if !errors.Is(err, c.want) || err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -141,7 +147,8 @@ func TestChange(t *testing.T) {
 
 func TestHours(t *testing.T) {
 	night := policy.Hours{From: 22 * 60, To: 6 * 60}
-	for clock, want := range map[string]bool{"21:59": false, "22:00": true, "00:00": true, "05:59": true, "06:00": false} {
+	for clock, want := range map[string]bool{"21:59": false, "22:00": true, "00:00": true, "05:59": true,
+		"06:00": false} {
 		at, err := time.Parse("15:04", clock)
 		if err != nil {
 			t.Fatal(err)
@@ -167,19 +174,28 @@ func TestPeer(t *testing.T) {
 }
 
 func TestMeaning(t *testing.T) {
-	for text, want := range map[string]string{
-		whole: `The fleet can run load tests for 60 seconds an hour, with at most 25 % of the rate of the link, from 22:00 to 06:00 local time.
-The other end of a test must be one of group:lab, 10.0.0.0/8, 2001:db8::/32.
-The fleet can change sysctl:net.core.*, ethtool:*/ring.rx except sysctl:net.core.busy_poll, up to class d2 (loses packets for a moment), from 01:00 to 05:00 local time.
-Each change needs 1 signature, and 2 signatures of different people from class d2 on. An order to undo needs one, at any hour.
-A change that is not confirmed is taken back within 1m30s, without the network.`,
-		"version: 1": `The fleet can run load tests for 10 seconds an hour, with at most 10 % of the rate of the link, at any hour.
-The other end of a test can be each host of the fleet.
-The fleet cannot change any setting of this host.`,
-		"version: 1\nkill_switch: on": `The kill switch is on: the fleet can neither measure nor change anything on this host.`,
+	for text, want := range map[string][]string{
+		whole: {
+			"The fleet can run load tests for 60 seconds an hour, with at most 25 % of the rate of the link, " +
+				"from 22:00 to 06:00 local time.",
+			"The other end of a test must be one of group:lab, 10.0.0.0/8, 2001:db8::/32.",
+			"The fleet can change sysctl:net.core.*, ethtool:*/ring.rx except sysctl:net.core.busy_poll, " +
+				"up to class d2 (loses packets for a moment), from 01:00 to 05:00 local time.",
+			"Each change needs 1 signature, and 2 signatures of different people from class d2 on. " +
+				"An order to undo needs one, at any hour.",
+			"A change that is not confirmed is taken back within 1m30s, without the network.",
+		},
+		"version: 1": {
+			"The fleet can run load tests for 10 seconds an hour, with at most 10 % of the rate of the link, at any hour.",
+			"The other end of a test can be each host of the fleet.",
+			"The fleet cannot change any setting of this host.",
+		},
+		"version: 1\nkill_switch: on": {
+			"The kill switch is on: the fleet can neither measure nor change anything on this host.",
+		},
 	} {
-		if got := strings.Join(parse(t, text).Meaning(), "\n"); got != want {
-			t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		if got := parse(t, text).Meaning(); !reflect.DeepEqual(got, want) {
+			t.Errorf("got:  %q\nwant: %q", got, want)
 		}
 	}
 }

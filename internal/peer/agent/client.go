@@ -184,8 +184,8 @@ func (c *Client) Run(ctx context.Context, kind runs.Kind, id string) ([]byte, er
 // and storage may be slow.
 const orderWithin = time.Minute
 
-// Order hands a signed order to root and returns root's answer. It may be sent again after an error:
-// a host carries out an order once.
+// Order hands a signed order to root and returns root's answer. It may be sent again after an
+// error: a host carries out an order once.
 func (c *Client) Order(ctx context.Context, envelope []byte) (order.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, orderWithin)
 	defer cancel()

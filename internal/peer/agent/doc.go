@@ -10,7 +10,8 @@
 // measurement, is checked before it becomes part of a file name.
 //
 // An order is the exception that writes. Access to the socket is no permission for it: package
-// executor checks signatures, ledger and policy, and the process that hands it over asserts nothing.
+// executor checks signatures, ledger and policy, and the process that hands it over asserts
+// nothing.
 //
 // # Protocol
 //

@@ -48,7 +48,8 @@ var faults = []struct {
 					if a.Verb != "" {
 						old.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Sent, Host: a.Host, Verb: a.Verb})
 						code := f.hosts[a.Host].deliver(old.envelope(a)).Code
-						old.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Answered, Host: a.Host, Verb: a.Verb, Code: code})
+						old.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Answered, Host: a.Host,
+							Verb: a.Verb, Code: code})
 					}
 				}
 			})
@@ -140,7 +141,8 @@ var steps = []struct {
 	after bool // the host has the order, the hub has no answer
 	delay time.Duration
 }{
-	{"before the try", order.Try, false, 0}, {"after the try", order.Try, true, 0}, {"in trial", order.Try, true, 30 * time.Second},
+	{"before the try", order.Try, false, 0}, {"after the try", order.Try, true, 0}, {"in trial", order.Try,
+		true, 30 * time.Second},
 	{"before the commit", order.Commit, false, 0}, {"after the commit", order.Commit, true, 0},
 	{"later", order.Commit, true, 20 * time.Minute},
 }
@@ -232,7 +234,8 @@ func TestUndoAll(t *testing.T) {
 	unaccounted, stuck := f.account()
 	left := f.hub.m.Counts()[rollout.Committed]
 	if f.hub.m.Phase() != rollout.Done || unaccounted != 0 || stuck != 0 || left != 0 || before < 15 {
-		t.Errorf("%s: %v; %d unaccounted, %d stuck; %d committed before", f.hub.m.Phase(), f.hub.m.Counts(), unaccounted, stuck,
+		t.Errorf("%s: %v; %d unaccounted, %d stuck; %d committed before", f.hub.m.Phase(), f.hub.m.Counts(),
+			unaccounted, stuck,
 			before)
 	}
 	for _, h := range f.hosts[1:] {

@@ -125,7 +125,8 @@ type simHub struct {
 func (hub *simHub) envelope(a rollout.Action) []byte {
 	id := hub.plan.Hosts[a.Host].ID
 	wall := noon.Add(hub.signed)
-	o := order.Order{ID: rollout.OrderID(hub.plan.ID, id, a.Verb, a.Attempt), Rollout: hub.plan.ID, Host: id, Verb: a.Verb,
+	o := order.Order{ID: rollout.OrderID(hub.plan.ID, id, a.Verb, a.Attempt), Rollout: hub.plan.ID, Host: id,
+		Verb:  a.Verb,
 		Epoch: hub.epoch, Serial: rollout.Serial(1, a.Verb, a.Attempt), Knob: rmem, Expect: small, To: large,
 		NotBefore: wall.Add(-time.Hour).Unix(), NotAfter: wall.Add(23 * time.Hour).Unix()}
 	if a.Verb == order.Try {
@@ -246,7 +247,8 @@ func (f *fleet) reports() map[string]executor.Report {
 // a new epoch before the rollout goes on.
 func (f *fleet) killHub() {
 	old := f.hub
-	f.hub = &simHub{plan: old.plan, m: rollout.Rebuild(old.plan, f.reports()), epoch: old.epoch + 1, signed: f.now, t: f.t,
+	f.hub = &simHub{plan: old.plan, m: rollout.Rebuild(old.plan, f.reports()), epoch: old.epoch + 1,
+		signed: f.now, t: f.t,
 		resumed: old.resumed, ahead: old.ahead}
 	f.hub.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Started})
 }
@@ -271,7 +273,8 @@ func (f *fleet) run() {
 			f.hub.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Resumed, By: "ann"})
 		}
 	}
-	f.t.Errorf("the rollout does not end: %s in %s, %s", f.hub.m.Phase(), rollout.StageNames[f.hub.m.Stage()], f.hub.m.Reason())
+	f.t.Errorf("the rollout does not end: %s in %s, %s", f.hub.m.Phase(), rollout.StageNames[f.hub.m.Stage()],
+		f.hub.m.Reason())
 }
 
 // account brings every host back, lets every deadline pass, and compares what the hub knows with

@@ -69,7 +69,8 @@ changes:
 		words := func(list any) string { return strings.Trim(fmt.Sprint(list), "[]") }
 		same := p.KillSwitch == (tree.KillSwitch == "on" || tree.KillSwitch == "true") &&
 			words(p.Tests.Peers) == words(tree.Tests.Peers) && words(p.Changes.Allow) == words(tree.Changes.Allow) &&
-			words(p.Changes.Deny) == words(tree.Changes.Deny) && (tree.Changes.Class == "" || p.Changes.MaxClass.String() == tree.Changes.Class) &&
+			words(p.Changes.Deny) == words(tree.Changes.Deny) && (tree.Changes.Class == "" ||
+			p.Changes.MaxClass.String() == tree.Changes.Class) &&
 			(tree.Tests.Hours == "" || p.Tests.Hours.String() == tree.Tests.Hours)
 		if !same {
 			t.Fatalf("YAML reads something else: %+v, %+v\n%s", p, tree, text)

@@ -50,7 +50,8 @@ func TestSoakFalse(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		effect, spread float64
-	}{{"no effect anywhere", 0, 0}, {"no effect on the mean, 2 % between hosts", 0, 0.02}, {"3 % better everywhere", 0.03, 0.01},
+	}{{"no effect anywhere", 0, 0}, {"no effect on the mean, 2 % between hosts", 0, 0.02},
+		{"3 % better everywhere", 0.03, 0.01},
 		{"1 % better everywhere", 0.01, 0.01}} {
 		t.Run(c.name, func(t *testing.T) {
 			w := ordinary()
@@ -58,7 +59,10 @@ func TestSoakFalse(t *testing.T) {
 			s := rollouts(t, 1000, times, w)
 			t.Logf("| %s | %d | %d halted (%.1f %%) | %d proven (%.1f %%) | %d |", c.name, s.played, s.halted,
 				100*float64(s.halted)/float64(s.played), s.proven, 100*float64(s.proven)/float64(s.played), s.unproven)
-			if float64(s.halted) > 0.05*float64(s.played) || c.effect == 0 && float64(s.proven) > 0.05*float64(s.played) {
+			// With 2 % between hosts some really become slower, and their experiments may show it.
+			mixed := c.effect == 0 && c.spread > 0
+			if float64(s.halted) > 0.05*float64(s.played) && !mixed ||
+				c.effect == 0 && float64(s.proven) > 0.05*float64(s.played) {
 				t.Errorf("%s: %v", c.name, s.reasons)
 			}
 		})
