@@ -95,6 +95,9 @@ func Run(ctx context.Context, layer Layer, base mount.Spec, o Options) (*Result,
 			r.Best = *set
 		}
 	}
+	if errors.Is(err, syscall.ENOENT) { // what Prepare mounted is not exported any more
+		return r, fmt.Errorf("%w: %w", ErrGone, err)
+	}
 	return r, gone(err)
 }
 

@@ -220,7 +220,8 @@ func TestRefusals(t *testing.T) {
 // A server that goes away, hangs or loses the export in the middle ends the sweep with ErrGone;
 // what was measured stays.
 func TestServerGoesAway(t *testing.T) {
-	for _, sign := range []error{mount.ErrSilent, syscall.ESTALE, syscall.ECONNREFUSED, syscall.EIO} {
+	for _, sign := range []error{mount.ErrSilent, syscall.ESTALE, syscall.ECONNREFUSED, syscall.EIO,
+		syscall.ENOENT} {
 		for _, at := range []int{1, 15, 60} {
 			w := quiet()
 			w.ring, w.lossTime = 40, 0.01
