@@ -113,8 +113,8 @@ undo it.
 
 Start with ` + "`linerate demo`" + `, which runs the whole loop in a private world on this machine.
 ` + "`linerate help TOPIC`" + ` explains a concept; ` + "`linerate help help`" + ` lists the topics.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		SilenceErrors:    true,
+		SilenceUsage:     true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { a.takeOverdue(cmd.Context(), cmd.Name()) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if showVersion {

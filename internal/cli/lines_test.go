@@ -104,7 +104,8 @@ func TestLines(t *testing.T) {
 		most int // lines of that kind, also where a busy machine stretches the window
 		args []string
 	}{
-		{report.LineInterval, 30, []string{"measure", at, "-t", "0.3", "-i", "0.1", "-O", "0", "--test", "ping", "--gap", "20ms"}},
+		{report.LineInterval, 30, []string{"measure", at, "-t", "0.3", "-i", "0.1", "-O", "0", "--test", "ping",
+			"--gap", "20ms"}},
 		{report.LineReading, 2, []string{"top", "--interval", "100ms", "--count", "2"}},
 		{report.LineEvent, 100, []string{"diagnose", at, "--duration", "0.5"}},
 	} {

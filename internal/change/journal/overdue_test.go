@@ -64,7 +64,8 @@ func TestTakeOverdue(t *testing.T) {
 			if notices := journal.TakeNotices(mem, o.Dir); (len(notices) == 1) != test.back {
 				t.Errorf("notices: %q", notices)
 			}
-			if again, err := journal.TakeOverdue(t.Context(), o, func() knob.Backend { return k }); err != nil || len(again) != 0 {
+			again, err := journal.TakeOverdue(t.Context(), o, func() knob.Backend { return k })
+			if err != nil || len(again) != 0 {
 				t.Errorf("a second time: %+v, %v", again, err)
 			}
 		})
