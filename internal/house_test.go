@@ -42,8 +42,7 @@ var wings = []wing{
 		"and the proof"},
 	{"dialect", "what other programs speak: iperf3, iperf, ttcp, nuttcp, sockperf, STAMP, ICMP echo"},
 	{"storage", "disks and files: what reads and writes cost, and whose figure it is"},
-	{"fleet", "orders that people sign for many hosts, and the policy of one host about them"},
-	{"peer", "a host at the other end, the way to it, and the agent that answers what only root may read"},
+	{"peer", "a host at the other end, the way to it, and the agent: what only root may read, and signed orders"},
 	{"diagnose", "evidence to findings: rules, muted symptoms, the verdict"},
 	{"experiment", "goal, design, trials, the whole loop of one tune"},
 	{"report", "every document as JSON, as text and as a page"},
@@ -321,7 +320,7 @@ func TestWingsCanFail(t *testing.T) {
 
 // TestWingsAreFew keeps the first look at internal small, and every wing in use.
 func TestWingsAreFew(t *testing.T) {
-	const most = 19 // fourteen, the four that docs/design/0011 announces, and fleet (docs/design/0017)
+	const most = 18 // fourteen, and the four that docs/design/0011 announces
 	if len(wings) > most {
 		t.Errorf("%d wings, want at most %d", len(wings), most)
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/linerate/linerate/internal/change/hazard"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob/live"
-	"github.com/linerate/linerate/internal/fleet/executor"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/peer/agent"
+	"github.com/linerate/linerate/internal/peer/executor"
 	"github.com/linerate/linerate/internal/report"
 )
 

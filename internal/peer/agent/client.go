@@ -15,8 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/firewall/tally"
-	"github.com/linerate/linerate/internal/fleet/executor"
-	"github.com/linerate/linerate/internal/fleet/order"
+	"github.com/linerate/linerate/internal/peer/executor"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 // DefaultSocket is where the agent of a host listens.

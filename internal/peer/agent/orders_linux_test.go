@@ -9,9 +9,9 @@ import (
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/fleet/executor"
-	"github.com/linerate/linerate/internal/fleet/order"
-	"github.com/linerate/linerate/internal/fleet/policy"
+	"github.com/linerate/linerate/internal/peer/executor"
+	"github.com/linerate/linerate/internal/peer/order"
+	"github.com/linerate/linerate/internal/peer/policy"
 )
 
 // TestOrders hands orders over the socket: the agent carries out what a person has signed, answers

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/linerate/linerate/internal/fleet/executor"
+	"github.com/linerate/linerate/internal/peer/executor"
 )
 
 // Limits of one server.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/linerate/linerate/hub/internal/fleet/rollout"
 	"github.com/linerate/linerate/internal/base/durable"
-	"github.com/linerate/linerate/internal/fleet/order"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 // faults are the rows of what can die in the middle. Each gets the fleet, the victim, and the order

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/linerate/linerate/internal/fleet/order"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 // State is what the hub knows of one host.

@@ -1,7 +1,7 @@
 package rollout
 
 import (
-	"github.com/linerate/linerate/internal/fleet/order"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 // maxResends bounds how often an order without an answer is sent again. It is the same order: the

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/linerate/linerate/internal/fleet/policy"
+	"github.com/linerate/linerate/internal/peer/policy"
 )
 
 // TestPoliciesAreYAML reads every policy that package policy accepts with a YAML library: the same

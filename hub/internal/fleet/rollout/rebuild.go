@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/linerate/linerate/internal/fleet/executor"
-	"github.com/linerate/linerate/internal/fleet/order"
+	"github.com/linerate/linerate/internal/peer/executor"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 // OrderID is the id of the order of a verb: the same action is always the same order.

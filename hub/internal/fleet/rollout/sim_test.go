@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/hub/internal/fleet/rollout"
-	"github.com/linerate/linerate/internal/fleet/order"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 // classes are the shares of the hardware classes of a simulated fleet.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/base/durable"
-	"github.com/linerate/linerate/internal/fleet/order"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 var start = time.Unix(1_800_000_000, 0)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/fleet/policy"
+	"github.com/linerate/linerate/internal/peer/policy"
 )
 
 const whole = `# what the fleet may do here

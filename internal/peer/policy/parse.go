@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/fleet/order"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 const (

@@ -20,10 +20,10 @@ import (
 	"github.com/linerate/linerate/internal/change/journal/journaltest"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
-	"github.com/linerate/linerate/internal/fleet/executor"
-	"github.com/linerate/linerate/internal/fleet/order"
-	"github.com/linerate/linerate/internal/fleet/policy"
 	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/peer/executor"
+	"github.com/linerate/linerate/internal/peer/order"
+	"github.com/linerate/linerate/internal/peer/policy"
 )
 
 const fin = knob.ID("sysctl:net.ipv4.tcp_fin_timeout") // of the network namespace

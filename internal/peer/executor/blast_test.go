@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/fleet/order"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 // These tests are the blast-radius table of docs/design: what each stolen thing can do to a host at

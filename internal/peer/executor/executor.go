@@ -11,8 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/fleet/order"
-	"github.com/linerate/linerate/internal/fleet/policy"
+	"github.com/linerate/linerate/internal/peer/order"
+	"github.com/linerate/linerate/internal/peer/policy"
 )
 
 // Config is where an executor finds what it needs. All fields are required except FS, Now and Log.

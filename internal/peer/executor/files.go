@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/base/durable"
-	"github.com/linerate/linerate/internal/fleet/order"
-	"github.com/linerate/linerate/internal/fleet/policy"
+	"github.com/linerate/linerate/internal/peer/order"
+	"github.com/linerate/linerate/internal/peer/policy"
 )
 
 // The files that join a host to a fleet. Only root may be able to change them.

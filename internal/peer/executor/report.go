@@ -6,7 +6,7 @@ import (
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
-	"github.com/linerate/linerate/internal/fleet/order"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 // Report is what a host has done with orders, as its journal shows it now. A hub can rebuild a
