@@ -33,8 +33,8 @@ func (j *Journal) overdue(e *entry) bool {
 // command calls it: where no systemd runs, a guard that was killed or stopped has no other
 // successor. Deadlines are those of CLOCK_BOOTTIME. It reads the journal without its lock and opens
 // it only where something is overdue. A journal that another process has open is left to that one;
-// one that cannot be read, or is damaged, to the commands that report it. Only what is overdue needs
-// a backend, and most often nothing is, so TakeOverdue asks for it: to make one takes longer.
+// one that cannot be read, or is damaged, to the commands that report it. Only what is overdue
+// needs a backend, and most often nothing is, so TakeOverdue asks for it: to make one takes longer.
 func TakeOverdue(ctx context.Context, options Options, backend func() knob.Backend) ([]Outcome, error) {
 	filled := options
 	filled.Backend = struct{ knob.Backend }{} // nothing is read or written here

@@ -54,7 +54,8 @@ func TestTakeOverdue(t *testing.T) {
 			}
 			now = now.Add(test.date)
 			c.advance(test.after)
-			outcomes, err := journal.TakeOverdue(t.Context(), o, func() knob.Backend { return k })
+			backend := func() knob.Backend { return k }
+			outcomes, err := journal.TakeOverdue(t.Context(), o, backend)
 			if err != nil || (len(outcomes) == 1) != test.back {
 				t.Errorf("%+v, %v", outcomes, err)
 			}
@@ -64,7 +65,7 @@ func TestTakeOverdue(t *testing.T) {
 			if notices := journal.TakeNotices(mem, o.Dir); (len(notices) == 1) != test.back {
 				t.Errorf("notices: %q", notices)
 			}
-			if again, err := journal.TakeOverdue(t.Context(), o, func() knob.Backend { return k }); err != nil || len(again) != 0 {
+			if again, err := journal.TakeOverdue(t.Context(), o, backend); err != nil || len(again) != 0 {
 				t.Errorf("a second time: %+v, %v", again, err)
 			}
 		})
