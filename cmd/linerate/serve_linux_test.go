@@ -29,7 +29,7 @@ func (h *host) farSide() {
 		`+figure,
 		`"transactions_per_second"`)
 
-	// A serve that runs takes over the change within a second; until then it ends the test of the peer.
+	// A serve that runs takes over the change within a second; until then it ends the peer's test.
 	h.says(`linerate peers revoke office >/dev/null
 		until `+measure+` 2>&1 >/dev/null | grep -q 'wrong key'; do sleep 1; done
 		`+measure+` 2>&1 >/dev/null | grep -o '"exit_status":[0-9]*'`, `"exit_status":10`)
