@@ -133,7 +133,7 @@ export function forHost(board, host) {
     none: "No counting rules were recorded. The hub reads them through linerate agent, which runs as root.", quiet: "No counting rule matched in this time.",
   }, async (grid, signal) => biggest(
     // Rules are read each ten seconds.
-    await matrix("8 * sum by (rule, match) (" + rate("linerate_firewall_rule_bytes_total", of, Math.max(grid.step, 30)) + ")", grid, signal), ruleName, 10));
+    await matrix("sum by (rule, match) (" + rate("linerate_firewall_rule_bytes_total", of, Math.max(grid.step, 30)) + ") * 8", grid, signal), ruleName, 10));
   board.add({
     id: "retransmits", title: "TCP retransmits", about: "of the whole host", format: perSecond, height: 150, quiet: "Nothing was retransmitted in this time.", none: "No TCP counters were recorded in this time.",
   }, async (grid, signal) => {
