@@ -286,6 +286,31 @@ func TestGuardCountsSuspend(t *testing.T) {
 	})
 }
 
+// A date that jumps ten years forward or back ends no trial early or late.
+func TestGuardIgnoresTheDate(t *testing.T) {
+	const decade = 10 * 365 * 24 * time.Hour
+	for name, by := range map[string]time.Duration{"forward": decade, "back": -decade} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, journal.Deadline, 0)
+				apply(t, b.writer, journal.Request{For: time.Minute}, rmem, "B")
+				b.say("detach")
+				b.die()
+				time.Sleep(10 * time.Second)
+				b.jump(by)
+				time.Sleep(49 * time.Second)
+				if !b.running() || b.host.get(rmem) != "B" {
+					t.Fatal("ended early")
+				}
+				b.end("undone by guard: deadline passed")
+				if now := b.clock.Boottime(); now < time.Minute || now > time.Minute+time.Second {
+					t.Errorf("ended at %v", now)
+				}
+			})
+		})
+	}
+}
+
 func TestGuardDeadlineMode(t *testing.T) {
 	start := func(t *testing.T) (*bench, []journal.Change) {
 		b := newBench(t, journal.Deadline, 0)
