@@ -28,8 +28,10 @@ check: ## before each commit: formatting, vet, staticcheck, and the tests that n
 test: setup ## the whole suite: namespaces, guests, browser, other programs; what is missing fails
 	LINERATE_REQUIRE=$(REQUIRE) dev/test $(LINERATE_TEST_FLAGS)
 
-soak: setup ## the tests that repeat: hundreds of kills of firewall rules, hundreds of rulesets; half an hour
-	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 60m ./internal/firewall/...
+soak: setup ## the tests that repeat: kills, rulesets, sound name servers, rollouts, ten thousand hosts; some hours
+	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 90m ./internal/firewall/...
+	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 20h -run TestSoundResolvers ./internal/cli
+	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) -C hub test -tags soak -vet=off -timeout 3h ./internal/fleet/...
 
 matrix: program setup ## every known fault planted and every verdict compared with it; half an hour on an idle machine
 	bin/linerate lab matrix $(MATRIX_FLAGS)

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"runtime"
-	"strconv"
 	"testing"
 
 	"github.com/linerate/linerate/internal/base/testenv"
@@ -19,18 +17,8 @@ import (
 // TestSoundResolver tunes BIND with nothing to tune, one option of it.
 func TestSoundResolver(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Peers, testenv.Long)
+	t.Parallel()
 	tuneSound(t, world.BIND, "--knobs", "udp-receive-buffer", "--name-count", "100")
-}
-
-// TestSoundResolvers tunes every program twenty times with all its options.
-func TestSoundResolvers(t *testing.T) {
-	testenv.Need(t, testenv.NetNS, testenv.Peers, testenv.Long, testenv.Soak)
-	threads := "num-threads: " + strconv.Itoa(runtime.NumCPU()) // Unbound has one by default
-	for range 20 {
-		tuneSound(t, world.BIND, "--name-count", "500")
-		tuneSound(t, world.Unbound, "--name-count", "500", "--plant", threads)
-		tuneSound(t, world.Knot, "--name-count", "500")
-	}
 }
 
 // tuneSound runs `linerate resolver tune --lab` in a world without a fault: nothing may stay. A run
