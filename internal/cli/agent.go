@@ -34,8 +34,8 @@ func (a *app) agentCommand() *cobra.Command {
 		Annotations: exits(exitNotPermitted, exitLocked),
 		Short:       "Let linerate-hub read changes and stored runs, which only root may read, over a local socket",
 		Long: `Let linerate-hub, which is not root, read the changes and the stored runs of this host. The
-agent answers a fixed list of questions, and all of them only read: a client can change nothing
-and name no file. Root and one group may ask. The agent runs until it is stopped.
+agent answers a fixed list of questions, and without --orders all of them only read: a client can
+change nothing and name no file. Root and one group may ask. The agent runs until it is stopped.
 
 --orders makes this host a member of a fleet that can be changed: the agent then also takes signed
 orders. It reads three files in /etc/linerate, which only root may be able to change: host.id (the id

@@ -133,7 +133,11 @@ func (a *app) statusCommand(f *runFlags) *cobra.Command {
 }
 
 func writeStatus(w io.Writer, doc *report.FleetStatusDocument) {
-	fmt.Fprintf(w, "%d members", doc.Members["member"])
+	unit := "members"
+	if doc.Members["member"] == 1 {
+		unit = "member"
+	}
+	fmt.Fprintf(w, "%d %s", doc.Members["member"], unit)
 	for _, state := range slices.Sorted(maps.Keys(doc.Members)) {
 		if state != "member" {
 			fmt.Fprintf(w, " · %d %s", doc.Members[state], state)
