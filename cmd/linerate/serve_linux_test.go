@@ -13,7 +13,9 @@ func (h *host) farSide() {
 	const active = "systemctl is-active linerate-serve.socket linerate-serve.service || true"
 	h.says(active, "active", "inactive")
 
-	const measure = "linerate measure 127.0.0.1 --test rr --duration 1s --key-file /run/office.key --json"
+	// An emulator may need longer than the usual 10 s to start serve for the first connection.
+	const measure = "linerate measure 127.0.0.1 --test rr --duration 1s --connect-timeout 5m " +
+		"--key-file /run/office.key --json"
 	const figure = measure + ` | grep -o '"transactions_per_second"' | head -n1`
 	h.says(figure+"; "+active, `"transactions_per_second"`, "active", "active")
 	h.confined("linerate-serve")
