@@ -63,6 +63,9 @@ type Node struct {
 	beat    chan struct{}
 	refused chan struct{}
 
+	// id is that of the membership, which stays while keepIdentity, and it alone, changes Home.
+	id string
+
 	mu       sync.Mutex
 	identity string
 
@@ -175,8 +178,8 @@ func (n *Node) serve(ctx context.Context) error {
 		return err
 	}
 	defer n.conn.Close()
-	id := n.o.Home.ID
-	subjects := []string{bus.ToHost(id, ">"), bus.ToAll(">")}
+	n.id = n.o.Home.ID
+	subjects := []string{bus.ToHost(n.id, ">"), bus.ToAll(">")}
 	for _, g := range n.o.Home.Groups() {
 		subjects = append(subjects, bus.ToGroup(g, ">"))
 	}
@@ -237,7 +240,7 @@ func (n *Node) beatAll(ctx context.Context) {
 		b, err := json.Marshal(message.Beat{Instance: n.instance, Machine: n.o.About.Machine, Version: n.o.Version,
 			Facts: hash})
 		if err == nil && n.conn.Up() {
-			_ = n.conn.Send(bus.FromHost(n.o.Home.ID, message.KindBeat), "", b) // the next one comes soon
+			_ = n.conn.Send(bus.FromHost(n.id, message.KindBeat), "", b) // the next one comes soon
 		}
 	}
 }
@@ -328,7 +331,7 @@ func (n *Node) answer(ctx context.Context, m bus.Message) {
 
 // reply sends to where a question wants its answer.
 func (n *Node) reply(token string, b []byte) {
-	if err := n.conn.Send(bus.FromHost(n.o.Home.ID, message.Reply(token)), "", b); err != nil {
+	if err := n.conn.Send(bus.FromHost(n.id, message.Reply(token)), "", b); err != nil {
 		n.o.Log.Info("an answer is lost", "error", err)
 	}
 }
