@@ -153,9 +153,15 @@ func (d diskGuest) pinned() {
 	before := d.available()
 	// The file is in the cache, so the first figure does not depend on the speed of the guest.
 	d.sh("cat /dev/urandom | head -c 67108864 >/srv/file; sync; cat /srv/file >/dev/null")
-	doc := d.disk("--duration 2s --test sequential-read --way buffered,pinned /srv/file")
+	var by map[storage.Way]storage.Result
+	for range 4 { // again where the program found too little to judge, as in a guest without processor time
+		by = d.figures(d.disk("--duration 2s --test sequential-read --way buffered,pinned /srv/file"))
+		if by[storage.Pinned].Whose != storage.Unknown {
+			break
+		}
+		d.t.Logf("not judged: %+v", by[storage.Pinned])
+	}
 	d.sh("rm /srv/file")
-	by := d.figures(doc)
 	if r := by[storage.Buffered]; r.Whose != storage.PageCache {
 		d.t.Errorf("without pinning: whose %s, want %s", r.Whose, storage.PageCache)
 	}

@@ -43,14 +43,19 @@ func inRoom(t *testing.T, kind world.Recursor, plant []string, f func(room *worl
 	})
 }
 
+// open opens a journal. A process that a killed writer had just forked has its lock until the exec.
 func open(t *testing.T, dir string) *journal.Journal {
 	t.Helper()
-	j, err := journal.Open(journal.Options{Dir: dir, Backend: knob.Catalogued{Backend: live.New()},
-		Catalog: knob.Catalogue(), Unguarded: true})
-	if err != nil {
-		t.Fatal(err)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		j, err := journal.Open(journal.Options{Dir: dir, Backend: knob.Catalogued{Backend: live.New()},
+			Catalog: knob.Catalogue(), Unguarded: true})
+		if err == nil {
+			return j
+		}
+		if !errors.Is(err, journal.ErrLocked) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
 	}
-	return j
 }
 
 // Every candidate of every program is applied to the real server, is in force, and goes back to the
