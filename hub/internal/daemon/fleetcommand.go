@@ -62,8 +62,9 @@ func (a *app) inviteCommand(f *runFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "invite",
 		Short: "Print the line with which hosts join the fleet of this hub",
-		Long: `invite makes an invitation at the hub that runs on this host, and prints the line to use on the host that joins.
-The line holds a secret and the fingerprint of the hub: any host that has it can join until it expires or is used up.`,
+		Long: `invite makes an invitation at the hub that runs on this host, and prints the line to use on
+the host that joins. The line holds a secret and the fingerprint of the hub: any host that has it can
+join until it expires or is used up.`,
 		Example: "  linerate-hub invite --group web --label site=ams\n  linerate-hub invite --uses 500 --ttl 24h --approve",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := unit.ParseSpan(ttl)
@@ -102,7 +103,8 @@ func (a *app) fleetCommand(f *runFlags) *cobra.Command {
 		Short: "Show and ask the hosts that joined",
 		Long: `fleet talks to the hub that runs on this host, as its user or as root. A SELECTION chooses hosts:
 
-  class:mlx5-6.12 site:ams finding:rx-ring-overrun drift:yes seen>10m version<1.4 knob:net.ipv4.tcp_rmem!=VALUE -host:db*
+  class:mlx5-6.12 site:ams finding:rx-ring-overrun drift:yes seen>10m version<1.4 -host:db*
+  knob:net.ipv4.tcp_rmem!=VALUE
 
 All terms must hold. The keys are ` + strings.Join(selection.Keys(), ", ") + `, knob and label.NAME.
 No selection means every host.`,
@@ -363,8 +365,9 @@ func (a *app) resolverCommand(f *runFlags) *cobra.Command {
 	var claims string
 	c := &cobra.Command{
 		Use: "resolver", Short: "Print the configuration that makes a cluster of nats-server trust this fleet",
-		Long: `resolver prints the part of a configuration of nats-server by which it knows the hosts of this fleet. Include it at each
-server of the cluster, with TLS and handshake_first: true, and name the servers under fleet: servers: in hub.yaml.`,
+		Long: `resolver prints the part of a configuration of nats-server by which it knows the hosts
+of this fleet. Include it at each server of the cluster, with TLS and handshake_first: true, and name
+the servers under fleet: servers: in hub.yaml.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			config, _, err := a.configured(f)

@@ -58,8 +58,8 @@ func (a *app) joinCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join HOST:PORT TOKEN",
 		Short: "Make this host a member of a fleet, by the line of `linerate-hub invite`",
-		Long: `join makes a key on this host, proves by the token that the hub is the one that made the invitation, and gets an
-identity. The key stays on this host. Nothing runs afterwards: start linerate-hub node, or its unit.`,
+		Long: `join makes a key on this host, proves by the token that the hub is the one that made the
+invitation, and gets an identity. The key stays on this host. Nothing runs afterwards: start linerate-hub node, or its unit.`,
 		RunE: func(cmd *cobra.Command, words []string) error {
 			address, token, err := member.ParseLine(words)
 			if err != nil {
@@ -128,8 +128,8 @@ func (a *app) nodeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "node",
 		Short: "Serve this host to the fleet that it joined, without privileges",
-		Long: `node connects to the hub's bus, says that the host lives, answers questions and hands out documents. It reads what
-every user may read, and asks ` + "`linerate agent`" + ` for the rest. It changes nothing.`,
+		Long: `node connects to the hub's bus, says that the host lives, answers questions and hands out
+documents. It reads what every user may read, and asks ` + "`linerate agent`" + ` for the rest. It changes nothing.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := a.logger(f.log)

@@ -69,24 +69,8 @@ func mortal(part string, o journal.Options) journal.Options {
 		return o
 	}
 	o.FS = durable.NewFaulty(durable.OS(), func(durable.Op) error { die(); return nil })
-	o.Backend = mortalKnobs{o.Backend, die}
+	o.Backend = journaltest.MortalKnobs{Backend: o.Backend, Die: die}
 	return o
-}
-
-// mortalKnobs calls die before each access.
-type mortalKnobs struct {
-	knob.Backend
-	die func()
-}
-
-func (m mortalKnobs) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
-	m.die()
-	return m.Backend.Read(ctx, id)
-}
-
-func (m mortalKnobs) Write(ctx context.Context, id knob.ID, v knob.Value) error {
-	m.die()
-	return m.Backend.Write(ctx, id, v)
 }
 
 // recoverProcess is the next start.

@@ -117,7 +117,8 @@ func TestAny(t *testing.T) {
 		text string
 		want ruleset.Program
 	}{
-		{`{"nftables": []}`, ruleset.NFT}, {"# of a router\ntable inet t {\n}\n", ruleset.NFT}, {saved, ruleset.IPTablesLegacy}, {savedSets + saved, ruleset.IPTablesLegacy},
+		{`{"nftables": []}`, ruleset.NFT}, {"# of a router\ntable inet t {\n}\n", ruleset.NFT},
+		{saved, ruleset.IPTablesLegacy}, {savedSets + saved, ruleset.IPTablesLegacy},
 		{ipfwList, ruleset.IPFW}, {pfList, ruleset.PF},
 		{strings.Replace(saved, "v1.8.9", "v1.8.9 (nf_tables)", 1), ruleset.IPTablesNFT},
 	} {

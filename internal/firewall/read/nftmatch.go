@@ -145,6 +145,12 @@ func (n *nftReader) lookup(key []ruleset.Term, b json.RawMessage, mapped bool) (
 	if err := elements(s, fields, mapped, list); err != nil || s.Unprintable {
 		return nil, false
 	}
+	order(s)
+	return s, true
+}
+
+// order sorts the elements of a set without a name, and finds out whether it is one of intervals.
+func order(s *ruleset.Set) {
 	for _, e := range s.Elements {
 		if slices.ContainsFunc(e.Key, func(r ruleset.Range) bool { return r.First != r.Last }) {
 			s.Flags = []string{"interval"}
@@ -156,7 +162,6 @@ func (n *nftReader) lookup(key []ruleset.Term, b json.RawMessage, mapped bool) (
 		s.Elements = printed
 		s.Sort()
 	}
-	return s, true
 }
 
 // terms reads the left side of a match; false if it is not of the model.

@@ -438,16 +438,7 @@ func (p *listing) looked(w *words, key []ruleset.Term, mapped bool) (*ruleset.Se
 	if p.elements(s, fields, mapped, tokens[1:len(tokens)-1]) != nil || s.Unprintable {
 		return nil, false
 	}
-	for _, e := range s.Elements {
-		if slices.ContainsFunc(e.Key, func(r ruleset.Range) bool { return r.First != r.Last }) {
-			s.Flags = []string{"interval"}
-		}
-	}
-	printed := slices.Clone(s.Elements)
-	if s.Sort(); !s.Interval() {
-		s.Elements = printed
-		s.Sort()
-	}
+	order(s)
 	return s, true
 }
 

@@ -46,28 +46,12 @@ func liveOptions(state string) journal.Options {
 	return journal.Options{Dir: state, Backend: live.New(), Catalog: knob.Catalogue(), Mode: journal.Deadline}
 }
 
-// mortal kills the process before an access to disk or knobs.
-type mortal struct {
-	knob.Backend
-	die func()
-}
-
-func (m mortal) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
-	m.die()
-	return m.Backend.Read(ctx, id)
-}
-
-func (m mortal) Write(ctx context.Context, id knob.ID, v knob.Value) error {
-	m.die()
-	return m.Backend.Write(ctx, id, v)
-}
-
 func liveExecutor(state string, die func()) *executor.Executor {
 	if die == nil {
 		die = func() {}
 	}
 	fs := durable.NewFaulty(durable.OS(), func(durable.Op) error { die(); return nil })
-	knobs := mortal{live.New(), die}
+	knobs := journaltest.MortalKnobs{Backend: live.New(), Die: die}
 	return executor.New(executor.Config{Host: "host-1", State: state, FS: fs, Read: knobs.Read, BootID: sys.BootID,
 		Keys: func() (order.Keys, error) {
 			return order.Keys{"ann": private("ann").Public().(ed25519.PublicKey)}, nil

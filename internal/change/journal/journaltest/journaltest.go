@@ -19,6 +19,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 )
 
 // Patience is how long a guard may take to answer: it only ends a test that hangs.
@@ -55,6 +56,24 @@ func Mortal(part, dir string) func() {
 			select {} // The signal is on its way.
 		}
 	}
+}
+
+// MortalKnobs is a backend that calls Die before each access.
+type MortalKnobs struct {
+	knob.Backend
+	Die func()
+}
+
+// Read implements [knob.Backend].
+func (m MortalKnobs) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
+	m.Die()
+	return m.Backend.Read(ctx, id)
+}
+
+// Write implements [knob.Backend].
+func (m MortalKnobs) Write(ctx context.Context, id knob.ID, v knob.Value) error {
+	m.Die()
+	return m.Backend.Write(ctx, id, v)
 }
 
 // Died reports whether a part killed itself.
