@@ -119,7 +119,7 @@ func (a *app) orders(state, config string, log func(string)) (*executor.Executor
 	files := executor.Files{FS: durable.OS(), Dir: config}
 	host, err := files.Host()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, flagError{err, "join the fleet first, which writes this file"}
+		return nil, nil, flagError{err, "write the id that linerate-hub join printed into this file"}
 	}
 	if err != nil {
 		return nil, nil, err
