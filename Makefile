@@ -30,7 +30,7 @@ test: setup ## the whole suite: namespaces, guests, browser, other programs; wha
 
 soak: setup ## the tests that repeat: kills, rulesets, sound name servers, rollouts, ten thousand hosts; some hours
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 90m ./internal/firewall/...
-	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 20h -run TestSoundResolvers ./internal/cli
+	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 20h -run TestSoundResolvers ./internal/cli/worldtest
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) -C hub test -tags soak -vet=off -timeout 3h ./internal/fleet/...
 
 matrix: program setup ## every known fault planted and every verdict compared with it; half an hour on an idle machine

@@ -81,6 +81,7 @@ var testOnly = map[string]bool{
 	"internal/base/testenv":               true,
 	"internal/change/journal/journaltest": true,
 	"internal/cli/clitest":                true,
+	"internal/cli/worldtest":              true,
 	"internal/change/knob/knobtest":       true,
 	"internal/lab/guest/guesttest":        true,
 	"internal/kernel/nl/nltest":           true,

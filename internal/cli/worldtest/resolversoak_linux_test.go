@@ -1,6 +1,6 @@
 //go:build soak
 
-package cli_test
+package worldtest_test
 
 import (
 	"runtime"

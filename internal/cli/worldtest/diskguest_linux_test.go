@@ -1,4 +1,4 @@
-package cli_test
+package worldtest_test
 
 import (
 	"bytes"
