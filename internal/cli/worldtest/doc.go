@@ -4,9 +4,9 @@
 // # Model
 //
 // A test runs a command with [github.com/linerate/linerate/internal/cli.Main], or starts its own
-// binary as linerate. A validator that others wrote checks each document. That validator reads its
-// own schemas at the start of every process, for 9 ms. Package cli starts its binary several hundred
-// times in scripts, so these tests have a binary of their own.
+// binary as linerate. A validator that others wrote checks each document. It reads its own schemas
+// at the start of every process, for 9 ms. Package cli starts its binary several hundred times in
+// scripts, so these tests have a binary of their own.
 //
 // # Units
 //
