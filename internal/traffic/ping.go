@@ -62,6 +62,9 @@ func (pingTest) near(ctx context.Context, n *nearEnd) (cast, error) {
 			loss := 1 - float64(min(pinger.Answered(), sent))/float64(sent)
 			r.LossRatio = &loss
 			r.PacketsPerSec = perSecond(sent, r.DurationSeconds)
+		} else {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("no ping was sent in the window of %v: it is too short for "+
+				"a ping every %v, or this host was too busy", n.spec.Duration, n.spec.Gap))
 		}
 		r.warnOf(pinger.Troubles())
 		return nil
