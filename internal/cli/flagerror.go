@@ -71,6 +71,17 @@ func explainFlag(c *cobra.Command, err error) error {
 			return usagef("%swrite a time, as in 10 (seconds), 500ms or 1m30s", text)
 		case "int":
 			return usagef("%swrite a whole number", text)
+		case "uint16":
+			return usagef("%swrite a whole number from 0 to 65535", text)
+		case "uint64":
+			return usagef("%swrite a whole number, 0 or more", text)
+		case "float64":
+			return usagef("%swrite a number, as in 0.5 or 1000", text)
+		case "bool":
+			return usagef("%swrite true or false, or the flag alone", text)
+		default:
+			// A kind of this program says in its own words what it takes.
+			return usageError{flagError{fmt.Errorf("--%s: %w", value.GetFlag().Name, errors.Unwrap(value)), hint}}
 		}
 	}
 	return usageError{flagError{err, hint}}

@@ -170,7 +170,8 @@ func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 	case traffic.Ping, traffic.Load:
 		s.RequestBytes = max(s.RequestBytes, int(length))
 		if t.gap == 0 && s.Test == traffic.Ping {
-			s.Gap = 100 * time.Millisecond // ten a second load no path
+			// Ten a second load no path; a short test has ten all the same.
+			s.Gap = min(100*time.Millisecond, max(l.duration/10, time.Millisecond))
 		}
 	default:
 		s.PacketBytes = int(length)

@@ -246,3 +246,41 @@ func TestNoTraffic(t *testing.T) {
 		t.Errorf("a test with payload: %+v", got)
 	}
 }
+
+// A path may be limited by a CPU whose times are hidden, as in a container without /proc: neither
+// is it sound, nor are "the CPUs" ruled out by those of the other end.
+func TestHiddenCPUsAreNotCalledHealthy(t *testing.T) {
+	idle := func() evidence.Case {
+		c := fixtureCase(t, "healthy-slow-reader")
+		for i := range c.Runs {
+			for _, e := range []*traffic.End{&c.Runs[i].Ends.Local, &c.Runs[i].Ends.Remote} {
+				for j := range e.CPUs {
+					e.CPUs[j].Idle += 4
+				}
+			}
+		}
+		return c
+	}
+	if f := diagnose.Judge(idle())[0]; f.Code != evidence.Healthy || strings.Contains(f.Title, "CPU") {
+		t.Fatalf("the fixture is %s: %s", f.Code, f.Title)
+	}
+	for _, side := range []string{"near", "far"} {
+		c := idle()
+		for i := range c.Runs {
+			if side == "near" {
+				c.Runs[i].Ends.Local.CPUs = nil
+			} else {
+				c.Runs[i].Ends.Remote.CPUs = nil
+			}
+		}
+		f := diagnose.Judge(c)[0]
+		if f.Code != evidence.MeasurementUnreliable || !strings.Contains(f.Title, side+" host") {
+			t.Errorf("%s hidden: %s: %s", side, f.Code, f.Title)
+		}
+		for _, r := range f.Rejected {
+			if strings.HasPrefix(r, "Not the CPUs:") {
+				t.Errorf("%s hidden, and yet: %s", side, r)
+			}
+		}
+	}
+}

@@ -63,7 +63,29 @@ func healthy(f *evidence.Flow) evidence.Finding {
 			link.Name, at.Name, evidence.Rate(evidence.Goodput(link))))
 		x.Confidence *= 0.7 // below the rate of a known link, without a known reason
 	}
+	if hidden := hiddenCPUs(f); hidden != "" {
+		x.Code, x.Severity, x.Confidence = evidence.MeasurementUnreliable, evidence.Notice, 0.9
+		x.Title = fmt.Sprintf("This path cannot be judged: linerate cannot read the times of the CPUs (/proc/stat) "+
+			"of the %s host, which may set the rate of %s.", hidden, evidence.Rate(f.RateBitsPerSec))
+		x.Remedy.Text = "Run linerate where /proc of that host is mounted and readable: outside of the container, " +
+			"or with sudo."
+	}
 	return x
+}
+
+// hiddenCPUs returns the name of a Linux end that does not report how busy its CPUs were. A path
+// that nothing else limits is mostly limited there. Other systems, and servers of other programs,
+// have no /proc/stat to hide. A CPU that is known to be full explains the rate anyway.
+func hiddenCPUs(f *evidence.Flow) string {
+	if _, _, busy, ok := f.BusiestOf(); ok && busy >= evidence.FullProcessor {
+		return ""
+	}
+	for _, e := range []evidence.End{f.Sender, f.Receiver} {
+		if _, _, known := e.Busiest(); !known && e.Host != nil && e.Host.OS == "linux" {
+			return e.Name
+		}
+	}
+	return ""
 }
 
 // judgeSettings returns findings about settings alone, for a case without a loaded run: only

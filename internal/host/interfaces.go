@@ -34,8 +34,7 @@ func readInterfaces(ctx context.Context, src *source, t *facts, m bus.Machine, s
 			}
 		}
 		if !own {
-			said.say("/sys/class/net shows another network namespace than the calling thread's: " +
-				"queues, bus and statistics of its interfaces are left out")
+			said.sayWhyNotSysfs(src)
 		}
 	} else {
 		links = linksFromSysfs(src, said)
@@ -185,6 +184,22 @@ func sysfsIsOurs(src *source, links []linkFact) bool {
 		}
 	}
 	return seen == len(links)
+}
+
+// sayWhyNotSysfs says why nothing is read from /sys/class/net: it is hidden, as in some containers,
+// or it belongs to another network namespace.
+func (n *notes) sayWhyNotSysfs(src *source) {
+	const what = "queues, bus and statistics of the interfaces"
+	names, err := src.List("sys/class/net")
+	switch {
+	case err != nil:
+		n.add(what, err)
+	case len(names) == 0:
+		n.say(what + ": not there: /sys/class/net is empty")
+	default:
+		n.say("/sys/class/net shows another network namespace than the calling thread's: " +
+			"queues, bus and statistics of its interfaces are left out")
+	}
 }
 
 // sysfsShows reports the same for one interface, which costs less on a host with many: number and

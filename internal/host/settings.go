@@ -32,7 +32,11 @@ func readSettings(src *source, said *notes) []Setting {
 		}
 	}
 	// An archive may lack any part of /proc/sys; its files are not reported one by one.
-	if len(missing) > 0 && src.Live() {
+	switch {
+	case len(missing) == 0 || !src.Live():
+	case len(settings) == 0:
+		said.say("settings: not there: /proc/sys shows none of them")
+	default:
 		said.say("settings missing in this kernel or network namespace: " + strings.Join(missing, ", "))
 	}
 	sorting.Func(settings, func(a, b Setting) int { return strings.Compare(a.Knob, b.Knob) })

@@ -56,16 +56,23 @@ func (pingTest) near(ctx context.Context, n *nearEnd) (cast, error) {
 	}
 	return cast{workers: []*engine.Worker{w}, scheduled: true, report: func(r *Result) error {
 		r.Method = w.Method
-		// A ping in flight at the end of the window is not lost: the pinger waits a second for its
-		// answer.
-		if sent := pinger.Sent(); sent > 0 {
-			loss := 1 - float64(min(pinger.Answered(), sent))/float64(sent)
-			r.LossRatio = &loss
-			r.PacketsPerSec = perSecond(sent, r.DurationSeconds)
-		}
+		r.countPings(pinger.Sent(), pinger.Answered(), n.spec)
 		r.warnOf(pinger.Troubles())
 		return nil
 	}}, nil
+}
+
+// countPings fills in what became of the pings of the window. A ping in flight at its end is not
+// lost: the pinger waits a second for its answer. A window without a ping is no measurement.
+func (r *Result) countPings(sent, answered int64, s Spec) {
+	if sent == 0 {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no ping was sent in the window of %v: it is too short for "+
+			"a ping every %v, or this host was too busy", s.Duration, s.Gap))
+		return
+	}
+	loss := 1 - float64(min(answered, sent))/float64(sent)
+	r.LossRatio = &loss
+	r.PacketsPerSec = perSecond(sent, r.DurationSeconds)
 }
 
 // far opens nothing: the kernel answers ICMP echo, and the echo server answers pings over UDP where

@@ -252,6 +252,7 @@ type udpReceived struct {
 	Bytes       int64   `json:"bytes"`
 	Seconds     float64 `json:"seconds"` // from the first to the last arrival
 	SocketDrops int64   `json:"socket_drops,omitempty"`
+	Strays      int64   `json:"strays,omitempty"` // datagrams that are not the sender's
 	Batch       string  `json:"batch,omitempty"`
 }
 
@@ -275,7 +276,8 @@ func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
 			Reordered:     known(r.Reordered),
 			JitterSeconds: r.JitterSeconds, DelayVariation: r.DelayVariation.OrNil(),
 		},
-		Bytes: r.Bytes, Seconds: r.Time.Seconds(), SocketDrops: r.SocketDrops, Batch: string(r.Batch),
+		Bytes: r.Bytes, Seconds: r.Time.Seconds(), SocketDrops: r.SocketDrops, Strays: r.Strays,
+		Batch: string(r.Batch),
 	}
 }
 
@@ -307,6 +309,12 @@ func (udpTest) datagrams(r *Result, spec Spec, near, far resultBody) {
 	if r.UDP.Sent > 0 {
 		loss := float64(r.UDP.Lost) / float64(r.UDP.Sent)
 		r.LossRatio = &loss
+	}
+	for _, u := range []*udpReceived{near.UDPReceived, far.UDPReceived} {
+		if u != nil && u.Strays > 0 {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%d datagrams arrived that the sender did not send: a fault on the "+
+				"path, or forged ones; the counts may be wrong", u.Strays))
+		}
 	}
 	r.Losses = drops.Merge(
 		explain(up, near, far),

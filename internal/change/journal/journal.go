@@ -96,7 +96,7 @@ func (o Options) defaults() (Options, error) {
 	if o.BootID == "" {
 		id, err := sys.BootID()
 		if err != nil {
-			return o, fmt.Errorf("open journal: boot id: %w", err)
+			return o, fmt.Errorf("open journal: %w", err)
 		}
 		o.BootID = id
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/linerate/linerate/internal/base/durable"
@@ -37,14 +38,20 @@ func (j *Journal) overdue(e *entry) bool {
 // needs a backend, and most often nothing is, so TakeOverdue asks for it: to make one takes longer.
 func TakeOverdue(ctx context.Context, options Options, backend func() knob.Backend) ([]Outcome, error) {
 	filled := options
-	filled.Backend = struct{ knob.Backend }{} // nothing is read or written here
-	filled, err := filled.defaults()
-	if err != nil {
-		return nil, err
+	if filled.FS == nil {
+		filled.FS = durable.OS()
 	}
+	// A host that cannot say when it booted, as in a container without /proc, is told so only where
+	// that matters.
 	h, err := load(filled.FS, logPath(filled.Dir))
-	if err != nil {
+	if err != nil || !slices.ContainsFunc(h.entries, func(e *entry) bool {
+		return e.Phase != phaseDone && e.State == Trial
+	}) {
 		return nil, nil
+	}
+	filled.Backend = struct{ knob.Backend }{} // nothing is read or written here
+	if filled, err = filled.defaults(); err != nil {
+		return nil, err
 	}
 	if list := (&Journal{options: filled, history: h}).allOverdue(); len(list) == 0 {
 		return nil, nil

@@ -167,11 +167,18 @@ func (f *Flow) NotQueue() string {
 }
 
 // NotProcessor rejects a saturated CPU. It returns nothing if the CPU times are unknown, and if a
-// CPU is so busy that its load alone does not rule it out.
+// CPU is so busy that its load alone does not rule it out. Where only one host reports its times,
+// only that host's CPUs are rejected.
 func (f *Flow) NotProcessor() []string {
 	e, cpu, busy, ok := f.BusiestOf()
 	if !ok || busy >= FullProcessor {
 		return nil
+	}
+	_, _, sender := f.Sender.Busiest()
+	_, _, receiver := f.Receiver.Busiest()
+	if !sender || !receiver {
+		return []string{fmt.Sprintf("Not the CPUs of the %s host: the busiest one (CPU %d) was busy for %s of the time.",
+			e.Name, cpu, Percent(busy))}
 	}
 	return []string{fmt.Sprintf("Not the CPUs: the busiest one (CPU %d at %s) was busy for %s of the time.", cpu,
 		e.Name,

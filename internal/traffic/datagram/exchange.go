@@ -208,6 +208,7 @@ type ReceivedTotals struct {
 	JitterSeconds                              float64         // mean over the streams
 	DelayVariation                             stats.Latencies // of the stream whose delays vary most
 	SocketDrops                                int64           // packets that found the sockets' buffers full
+	Strays                                     int64           // datagrams that the sender did not send, as far as that shows
 	Batch                                      Batch
 }
 
@@ -249,6 +250,7 @@ func (r *ReceivedTotals) add(g Received, theirs Tally) {
 	sent := theirs.Packets
 	r.Sent += sent
 	r.Packets += g.Packets
+	r.Strays += g.Strays + max(0, g.UniquePackets-theirs.AllPackets)
 	// A packet too late to distinguish from a duplicate was not lost.
 	lost := max(0, sent-g.Packets-g.Late)
 	r.Lost += lost

@@ -48,7 +48,7 @@ type Received struct {
 	// duplicates and late ones included
 	AllPackets      int64
 	UniquePackets   int64 // of them, first arrivals
-	Strays          int64 // datagrams without a good header, or longer than expected
+	Strays          int64 // datagrams without a good header, longer than expected, or implausible
 	EndMarks        int64
 	Reported        int64  // errors that the network reported (ICMP)
 	LowestSequence  uint64 // of all packets; meaningless without AllPackets
@@ -148,6 +148,9 @@ type Receiver struct {
 	bytes   int64 // payload of AllPackets
 	clock   clock
 
+	native           bool          // the send times are of a monotonic clock
+	transit, lastAny time.Duration // of the first datagram, and the arrival of the last one
+
 	ended   chan struct{}
 	endOnce sync.Once
 	missing atomic.Int64
@@ -190,6 +193,7 @@ func NewReceiver(p *engine.Phase, s *Socket, o ReceiveOptions) (*engine.Worker, 
 	if o.Verify {
 		r.check = newChecker(o.Bytes, header.Bytes())
 	}
+	_, r.native = header.(NativeHeader)
 	r.got.Batch, r.got.Merged = batch, batch == BatchGSO
 	r.got.DropsKnown = r.drops.begin(s)
 	r.copied = r.got
@@ -352,6 +356,10 @@ func (r *Receiver) message(w *engine.Worker, m message, now time.Time, mono time
 func (r *Receiver) packet(p []byte, arrived time.Duration, drops int64) (data bool) {
 	m, ok := r.header.Parse(p)
 	if !ok || len(p) > r.longest { // the buffer for merged messages also takes longer ones
+		r.got.Strays++
+		return false
+	}
+	if !m.End && !r.plausible(m, arrived) {
 		r.got.Strays++
 		return false
 	}
