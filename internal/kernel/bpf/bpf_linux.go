@@ -18,23 +18,32 @@ import (
 const (
 	mapCreate      = 0
 	mapLookup      = 1
+	mapUpdate      = 2
 	mapNextKey     = 4
 	progLoad       = 5
+	programRun     = 10
 	objectInfo     = 15
 	rawTracepoint  = 17
+	mapFreeze      = 22
 	enableStats    = 32
 	kindHash       = 1
+	kindArray      = 2
 	kindPerCPUHash = 5
 	kindPerCPU     = 6 // array
 	kindStack      = 7
 	progRawTP      = 17
+
+	readOnlyByProgram = 1 << 7  // BPF_F_RDONLY_PROG
+	mappable          = 1 << 10 // BPF_F_MMAPABLE
 )
 
-// Sizes of the tables: places that wait, tasks that wait at a moment, and depth of stacks.
+// Sizes of the tables: places that wait, tasks that wait at a moment, and depth of stacks; and how
+// often a program is offered to a kernel that was interrupted.
 const (
 	mostPlaces = 4096
 	mostTasks  = 8192
 	stackDepth = 24
+	mostLoads  = 30 // of one program
 )
 
 // Watcher counts until it is closed.
@@ -132,8 +141,7 @@ func (w *Watcher) start() error {
 }
 
 func (w *Watcher) table(kind, key, value, entries uint32) (int, error) {
-	attr := struct{ kind, key, value, entries, flags uint32 }{kind, key, value, entries, 0}
-	fd, err := call(mapCreate, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	fd, err := createTable(kind, key, value, entries, 0)
 	if err != nil {
 		return -1, refused("create table", err)
 	}
@@ -141,9 +149,14 @@ func (w *Watcher) table(kind, key, value, entries uint32) (int, error) {
 	return fd, nil
 }
 
-// attach loads a program and runs it at a raw tracepoint.
-func (w *Watcher) attach(tracepoint string, p program) error {
-	license := []byte("GPL\x00") // helpers for stacks and time ask for it
+func createTable(kind, key, value, entries, flags uint32) (int, error) {
+	attr := struct{ kind, key, value, entries, flags uint32 }{kind, key, value, entries, flags}
+	return call(mapCreate, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+}
+
+// load gives a program to the kernel.
+func load(p program) (int, error) {
+	license := []byte("GPL\x00") // helpers for stacks, time and names ask for it
 	attr := struct {
 		kind, count uint32
 		code        uint64
@@ -156,8 +169,19 @@ func (w *Watcher) attach(tracepoint string, p program) error {
 	}{kind: progRawTP, count: uint32(len(p) / bytesPerInstr), code: address(p), license: address(license)}
 	copy(attr.name[:15], "linerate")
 	fd, err := call(progLoad, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	// A signal ends the check of a program, and Go's runtime sends itself some (bpf_check of
+	// kernel/bpf/verifier.c).
+	for tries := 0; errors.Is(err, unix.EAGAIN) && tries < mostLoads; tries++ {
+		fd, err = call(progLoad, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
+	}
 	runtime.KeepAlive(p)
 	runtime.KeepAlive(license)
+	return fd, err
+}
+
+// attach loads a program and runs it at a raw tracepoint.
+func (w *Watcher) attach(tracepoint string, p program) error {
+	fd, err := load(p)
 	if err != nil {
 		return refused("load program for "+tracepoint, err)
 	}

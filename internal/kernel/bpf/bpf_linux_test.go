@@ -2,6 +2,10 @@ package bpf_test
 
 import (
 	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -100,4 +104,90 @@ func TestLocks(t *testing.T) {
 			t.Fatalf("eight threads write to one file, and none waits for its lock: %+v", c.Waits)
 		}
 	}
+}
+
+// TestNames asks for every tenth function of the kernel's own list: name and start agree with it.
+// An address behind all functions has no name.
+func TestNames(t *testing.T) {
+	testenv.Need(t, testenv.NetNS)
+	n, err := bpf.AskNames()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	list, err := os.ReadFile("/proc/kallsyms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make(map[uint64][]string) // an address may have several
+	var order []uint64
+	for line := range strings.Lines(string(list)) {
+		f := strings.Fields(line)
+		// Memory of BPF programs and modules comes and goes.
+		if len(f) != 3 || !strings.ContainsAny(f[1], "tTwW") || strings.HasPrefix(f[2], "__pfx_") {
+			continue
+		}
+		address, err := strconv.ParseUint(f[0], 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if names[address] == nil {
+			order = append(order, address)
+		}
+		names[address] = append(names[address], f[2])
+	}
+	asked := 0
+	for i := 0; i < len(order); i += 10 {
+		inside := uint64(i % 2) // most functions are longer
+		f, ok, err := n.Function(order[i] + inside)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if asked++; !ok || f.Start != order[i] || !slices.Contains(names[order[i]], f.Name) || f.Module != "" {
+			t.Errorf("%#x is %+v, want %v", order[i], f, names[order[i]])
+		}
+	}
+	if asked < 1000 {
+		t.Errorf("only %d functions were asked for, of %d", asked, len(order))
+	}
+	if f, ok, err := n.Function(^uint64(0)); ok || err != nil {
+		t.Errorf("the last address is %+v, %v", f, err)
+	}
+}
+
+// BenchmarkNames is the processor time of asking for one name, and of preparing to ask.
+func BenchmarkNames(b *testing.B) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	took := func(b *testing.B, each func()) {
+		var from, to unix.Timespec
+		_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &from) // cannot fail
+		for range b.N {
+			each()
+		}
+		_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &to)
+		b.ReportMetric(float64(to.Nano()-from.Nano())/float64(b.N), "cpu-ns/op")
+	}
+	b.Run("ask", func(b *testing.B) {
+		n, err := bpf.AskNames()
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer n.Close()
+		address := uint64(1) << 63 // the answer to none is as long a search
+		took(b, func() {
+			if _, _, err := n.Function(address); err != nil {
+				b.Fatal(err)
+			}
+		})
+	})
+	b.Run("open", func(b *testing.B) {
+		took(b, func() {
+			n, err := bpf.AskNames()
+			if err != nil {
+				b.Fatal(err)
+			}
+			n.Close()
+		})
+	})
 }

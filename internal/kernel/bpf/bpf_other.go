@@ -25,3 +25,19 @@ func (*Watcher) Read() (*Counts, error) {
 
 // Close does nothing.
 func (*Watcher) Close() {}
+
+// Names has none on this system.
+type Names struct{}
+
+// AskNames returns ErrNotSupported: only Linux has BPF.
+func AskNames() (*Names, error) {
+	return nil, fmt.Errorf("ask for functions of %s: %w", runtime.GOOS, ErrNotSupported)
+}
+
+// Function returns ErrNotSupported.
+func (*Names) Function(uint64) (Function, bool, error) {
+	return Function{}, false, fmt.Errorf("ask for functions of %s: %w", runtime.GOOS, ErrNotSupported)
+}
+
+// Close does nothing.
+func (*Names) Close() {}

@@ -15,6 +15,7 @@ const (
 	helperCPU     = 8
 	helperTask    = 14 // current_pid_tgid
 	helperStackID = 27
+	helperPrint   = 165 // bpf_snprintf
 )
 
 //go:noinline // a program is written once a recording, and 103 copies took 21 kB
@@ -38,6 +39,12 @@ func (p *program) call(helper int32)                       { p.emit(0x85, 0, 0, 
 // table loads the descriptor of a map.
 func (p *program) table(dst uint8, fd int) {
 	p.emit(0x18, dst, 1, 0, int32(fd)) // BPF_PSEUDO_MAP_FD
+	p.emit(0, 0, 0, 0, 0)
+}
+
+// value loads the address of the only value of an array.
+func (p *program) value(dst uint8, fd int) {
+	p.emit(0x18, dst, 2, 0, int32(fd)) // BPF_PSEUDO_MAP_VALUE
 	p.emit(0, 0, 0, 0, 0)
 }
 
@@ -242,5 +249,24 @@ func waitEnd(waiting, stacks, sums int) program {
 	p.set(4, 0)
 	p.call(helperUpdate)
 	p.end(none, other, done)
+	return p
+}
+
+// sharedBytes is the memory that a program for names shares with its reader. A name has at most 511
+// octets (KSYM_NAME_LEN), a module 55.
+const sharedBytes = 1 << 10
+
+// printName prints the function at the address in front of the shared memory behind it, and returns
+// the length of the text.
+func printName(shared, format int) program {
+	var p program
+	p.value(4, shared)
+	p.move(1, 4)
+	p.addNumber(1, 8)
+	p.set(2, sharedBytes-8)
+	p.value(3, format)
+	p.set(5, 8)
+	p.call(helperPrint)
+	p.emit(0x95, 0, 0, 0, 0)
 	return p
 }

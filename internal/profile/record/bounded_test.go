@@ -45,7 +45,7 @@ func newMachine(cpus, rate int) *machine {
 	return m
 }
 
-func (m *machine) symbols(t testing.TB) *profile.Symbols {
+func (m *machine) functions(t testing.TB) *functions {
 	var list strings.Builder
 	for i := range simulatedFunctions {
 		fmt.Fprintf(&list, "%016x T function_%d\n", firstFunction+uint64(i)*functionBytes, i)
@@ -54,7 +54,7 @@ func (m *machine) symbols(t testing.TB) *profile.Symbols {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return &functions{listed: s, close: func() {}}
 }
 
 // ring returns the records of one CPU for a time, from a moment on, in nanoseconds.
@@ -88,7 +88,7 @@ func (m *machine) ring(cpu int, from, length uint64) []byte {
 // is called after each drain.
 func (m *machine) record(t testing.TB, d time.Duration, each func(drain, of int)) *profile.Profile {
 	r := &recording{builder: profile.NewBuilder("cpu-clock", true), names: make(map[int]string),
-		cache: make(map[uint64]place), symbols: m.symbols(t)}
+		cache: make(map[uint64]place), kernel: m.functions(t)}
 	visit := perf.Visitor{Sample: r.sample, Symbol: r.loaded, Lost: func(n uint64) { r.late += n }}
 	slices := slicesOf(d)
 	drains := int(d / drainEvery)
@@ -160,7 +160,7 @@ func TestHour(t *testing.T) {
 func BenchmarkSample(b *testing.B) {
 	m := newMachine(1, 1000)
 	r := &recording{builder: profile.NewBuilder("cpu-clock", true), names: make(map[int]string),
-		cache: make(map[uint64]place), symbols: m.symbols(b)}
+		cache: make(map[uint64]place), kernel: m.functions(b)}
 	ring := m.ring(0, 0, uint64(time.Second))
 	b.ResetTimer()
 	for b.Loop() {

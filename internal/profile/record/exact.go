@@ -68,18 +68,19 @@ func exact(ctx context.Context, p *profile.Profile, d time.Duration, anonymous b
 		e.CostSeconds = float64(counts.RunNanos) / 1e9
 	}
 	if len(counts.Waits) > 0 {
-		read := readSymbols()
-		if read.err != nil {
-			return read.err
+		kernel, err := openFunctions()
+		if err != nil {
+			return err
 		}
-		e.Waits = waits(counts.Waits, read.table, took)
+		defer kernel.close()
+		e.Waits = waits(counts.Waits, kernel, took)
 	}
 	p.Exact = e
 	return nil
 }
 
 // waits names where tasks waited. Places with the same names are one: a function has several calls.
-func waits(all []bpf.Wait, symbols *profile.Symbols, took float64) []profile.LockWait {
+func waits(all []bpf.Wait, kernel *functions, took float64) []profile.LockWait {
 	type place struct{ kind, function, path string }
 	index := make(map[place]int)
 	var out []profile.LockWait
@@ -89,7 +90,7 @@ func waits(all []bpf.Wait, symbols *profile.Symbols, took float64) []profile.Loc
 			if i > 0 {
 				address--
 			}
-			name, _, _, ok := symbols.Resolve(address)
+			name, _, _, ok := kernel.resolve(address)
 			if !ok {
 				name = "?"
 			}

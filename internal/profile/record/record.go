@@ -58,32 +58,28 @@ const (
 // about that long, and at least leastSlices for narrow quantiles.
 func slicesOf(d time.Duration) int { return min(mostSlices, max(leastSlices, int(d/sliceTime))) }
 
-// Rates of a timer, each with the longest sample that it suits: the cost stays below 1 % of a CPU.
-// Periods are primes, so that they stay out of step with other timers.
+// Rates of a timer, in samples per second and CPU, each with the longest sample that it suits:
+// samples and the program together stay below 1 % of a CPU on a machine of two.
 var timerRates = []struct {
-	perSecond int
-	period    uint64 // nanoseconds
-	longest   time.Duration
+	rate    int
+	longest time.Duration
 }{
-	{997, 1_003_009, 10 * time.Microsecond},
-	{199, 5_025_127, 50 * time.Microsecond},
-	{49, 20_408_173, time.Hour},
+	{997, 4 * time.Microsecond}, {499, 10 * time.Microsecond}, {199, 35 * time.Microsecond},
+	{97, 80 * time.Microsecond}, {49, time.Hour},
 }
 
-// periodOf returns the period of an event at a rate, or at one that suits the cost of a sample.
+// periodOf returns the period of an event at a rate, or at one that suits the cost of a sample. It
+// is a prime, so that it stays out of step with other timers.
 func periodOf(e perf.Event, rate int, cost time.Duration) uint64 {
-	switch {
-	case !e.Timer:
+	if !e.Timer {
 		return e.Period
-	case rate > 0:
-		return nextPrime(uint64(time.Second) / uint64(rate))
 	}
 	for _, r := range timerRates {
-		if cost <= r.longest {
-			return r.period
+		if rate <= 0 && cost <= r.longest {
+			rate = r.rate
 		}
 	}
-	return timerRates[len(timerRates)-1].period
+	return nextPrime(uint64(time.Second) / uint64(max(rate, 1)))
 }
 
 // nextPrime returns the smallest prime that is at least n.
@@ -154,8 +150,8 @@ func (e *RefusedError) Hint() string {
 	return "run it as root, or give the program what it needs: setcap cap_perfmon,cap_syslog+ep"
 }
 
-// Recorder samples this host, once or several times, with one event, one rate and one list of
-// symbols. It is for one goroutine at a time.
+// Recorder samples this host, once or several times, with one event, one rate and one way to name
+// functions. It is for one goroutine at a time.
 type Recorder struct {
 	o       Options
 	cpus    []int
@@ -163,8 +159,9 @@ type Recorder struct {
 	event   perf.Event
 	cost    time.Duration
 	period  uint64
+	asks    bool             // for single functions, without a list
 	reading chan symbolsRead // while the list is being read
-	symbols *profile.Symbols // nil: not read yet
+	symbols *profile.Symbols // nil: not read, or not needed
 }
 
 // Open asks the kernel for the event and measures what a sample costs. The error is a RefusedError
@@ -182,8 +179,10 @@ func Open(o Options) (*Recorder, error) {
 	if r.event, err = choose(r.answers, o.Event); err != nil {
 		return nil, err
 	}
-	r.reading = make(chan symbolsRead, 1)
-	go func() { r.reading <- readSymbols() }()
+	if r.asks = answers(); !r.asks {
+		r.reading = make(chan symbolsRead, 1)
+		go func() { r.reading <- readSymbols() }()
+	}
 	if r.cost, err = perf.SampleCost(); err != nil {
 		return nil, err
 	}
@@ -191,15 +190,31 @@ func Open(o Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Named waits for the list of symbols. The error is profile.ErrHidden where functions have no
+// Named waits until functions have names. The error is profile.ErrHidden where they have no
 // addresses for this process.
 func (r *Recorder) Named() error {
-	_, err := r.named()
+	if r.asks {
+		return nil
+	}
+	_, err := r.list()
 	return err
 }
 
-// named returns the list of symbols and the processor time that reading it took just now.
-func (r *Recorder) named() (took time.Duration, err error) {
+// functions returns what names functions for one run, and the processor time that preparing it took
+// beside the caller.
+func (r *Recorder) functions() (f *functions, took time.Duration, err error) {
+	if r.asks {
+		f, err = asked()
+		return f, 0, err
+	}
+	if took, err = r.list(); err != nil {
+		return nil, 0, err
+	}
+	return &functions{listed: r.symbols, close: func() {}}, took, nil
+}
+
+// list waits for the list of symbols and returns the processor time that reading it took just now.
+func (r *Recorder) list() (took time.Duration, err error) {
 	if r.symbols != nil {
 		return 0, nil
 	}
@@ -249,32 +264,6 @@ func refusedSystem(err error) error {
 	return err
 }
 
-type symbolsRead struct {
-	table *profile.Symbols
-	took  time.Duration // of processor time
-	err   error
-}
-
-func readSymbols() symbolsRead {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	before, _ := sys.ThreadTime(sys.ThreadID())
-	f, err := os.Open("/proc/kallsyms")
-	if err != nil {
-		return symbolsRead{err: fmt.Errorf("read symbols: %w", err)}
-	}
-	defer func() { _ = f.Close() }() // only read
-	table, err := profile.ReadSymbols(f)
-	if err != nil {
-		return symbolsRead{err: err}
-	}
-	if table.Len() == 0 {
-		return symbolsRead{err: errors.New("read symbols: /proc/kallsyms lists no function")}
-	}
-	now, _ := sys.ThreadTime(sys.ThreadID())
-	return symbolsRead{table: table, took: now - before}
-}
-
 // place is a resolved address.
 type place struct {
 	frame  int
@@ -287,7 +276,7 @@ type recording struct {
 	event   perf.Event
 	period  uint64
 	builder *profile.Builder
-	symbols *profile.Symbols
+	kernel  *functions
 	names   map[int]string // of processes
 	files   program.Files
 	running map[int]*running // processes whose functions are named
@@ -345,11 +334,11 @@ func (r *recording) run(ctx context.Context, cpus []int, from *Recorder) (*profi
 			readings = append(readings, c)
 			r.bounds, r.ended = append(r.bounds, perf.Now()), ended
 		}
-		if r.symbols == nil {
-			if r.own, err = from.named(); err != nil {
+		if r.kernel == nil {
+			if r.kernel, r.own, err = from.functions(); err != nil {
 				return nil, err
 			}
-			r.symbols = from.symbols
+			defer r.kernel.close()
 		}
 		problems = append(problems, sampler.Drain(visit))
 	}
@@ -383,7 +372,7 @@ func (r *recording) run(ctx context.Context, cpus []int, from *Recorder) (*profi
 		handled, bytes := packets.Handled(), packets.ReceivedBytes+packets.SentBytes
 		p.PacketsTotal, p.BytesTotal = &handled, &bytes
 	}
-	if err := errors.Join(problems...); err != nil {
+	if err := errors.Join(append(problems, r.kernel.err)...); err != nil {
 		p.Warnings = append(p.Warnings, err.Error())
 	}
 	p.Warnings = append(p.Warnings, steal(readings[0], readings[len(readings)-1])...)
@@ -453,7 +442,7 @@ func (r *recording) place(address uint64) place {
 		return at
 	}
 	at := place{offset: -1}
-	if name, module, offset, ok := r.symbols.Resolve(address); ok {
+	if name, module, offset, ok := r.kernel.resolve(address); ok {
 		at = place{r.builder.Frame(profile.Frame{Name: name, Module: module}), int64(offset)}
 	} else {
 		name := "0x" + strconv.FormatUint(address&^0xfff, 16)
@@ -471,7 +460,7 @@ func (r *recording) place(address uint64) place {
 // loaded adds a function that the kernel loaded meanwhile; what was resolved before may be it.
 func (r *recording) loaded(s perf.Symbol) {
 	if !s.Removed {
-		r.symbols.Add(s.Address, s.Length, s.Name)
+		r.kernel.listed.Add(s.Address, s.Length, s.Name)
 		clear(r.cache)
 	}
 }
