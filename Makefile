@@ -64,7 +64,7 @@ install: ## both programs with manual, completions and units below PREFIX; DESTD
 release: ## every file of a release in bin/release: packages, archives, images; KEY=FILE signs the checksums
 	cd dev/release && $(GO) run . $(if $(KEY),-key '$(abspath $(KEY))') $(if $(TARGETS),-targets $(TARGETS))
 
-test-packages: ## installs, upgrades and removes the packages in clean systems; needs root and the package mirrors
+test-packages: ## installs, upgrades and removes the packages in clean systems; needs root and Debian's mirrors
 	dev/test-packages
 
 test-compatibility: ## the previous release against this tree: journal, documents, measurements and tunes both ways; needs root

@@ -111,6 +111,9 @@ func (m *maker) line(c candidate) Line {
 	l := m.judged(c.knob, c.value)
 	l.Reason = c.reason
 	if c.cap && l.Default != "" && !more(c.value, l.Default) {
+		if l.Present != "" && more(c.value, l.Present) {
+			return m.back(c, l.Default)
+		}
 		// Setting less than the default would lower it; setting the default would freeze it.
 		l.Verdict, l.Value = advice.NowDefault, l.Default
 		l.Reason = fmt.Sprintf("%s; the default of %s has room for it.", strings.TrimSuffix(c.reason, "."), l.Default)
@@ -126,6 +129,19 @@ func (m *maker) line(c candidate) Line {
 	}
 	l.Set = true
 	m.reach(&l)
+	return l
+}
+
+// back returns the line that sets a limit to its default again: the host has less than the path
+// needs, and the default has room for it.
+func (m *maker) back(c candidate, value string) Line {
+	l := m.judged(c.knob, value)
+	l.Reason = fmt.Sprintf("%s; the host has %s, and the default of %s has room for it.",
+		strings.TrimSuffix(c.reason, "."), l.Present, value)
+	if l.Verdict == advice.NowDefault || l.Verdict == advice.StillRight {
+		l.Verdict, l.Set = advice.StillRight, true
+		m.reach(&l)
+	}
 	return l
 }
 

@@ -268,6 +268,45 @@ func TestNoBuffersWhereNothingEnds(t *testing.T) {
 	}
 }
 
+// TestLoweredLimit: a host whose limit an old setting holds below the default gets the default
+// again, where that has room for what a connection needs; a host without that setting gets nothing.
+func TestLoweredLimit(t *testing.T) {
+	for _, c := range []struct{ present, want string }{
+		{"4096 16384 32768", "4096 16384 4194304"},
+		{"4096 16384 4194304", ""},
+		{"4096 16384 2097152", ""}, // of 2000 connections each may take 1.5 MiB
+		{"", ""},
+	} {
+		g, err := plan.ReadSituation([]byte("link: 1G\nrtt: 20ms\nmemory: 32GiB\nrole: web\nos: debian\nrelease: 12\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := g.Resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.present != "" {
+			s.Present = map[string]string{"sysctl:net.ipv4.tcp_wmem": c.present}
+		}
+		p, err := plan.Make(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for i := range p.Lines {
+			if l := &p.Lines[i]; l.Set && l.Knob == "sysctl:net.ipv4.tcp_wmem" {
+				got = l.Value
+				if undo := strings.Join(l.Undo, "\n"); !strings.Contains(undo, c.present) {
+					t.Errorf("%s: undo is %q", c.present, undo)
+				}
+			}
+		}
+		if got != c.want {
+			t.Errorf("a host with %q: the plan sets %q, want %q", c.present, got, c.want)
+		}
+	}
+}
+
 // TestMemory: buffers × connections never take more than their share, and the plan says what that
 // costs.
 func TestMemory(t *testing.T) {
