@@ -47,7 +47,7 @@ A change may disturb what runs: d0 nothing, d1 new connections, d2 a short loss 
 link goes down, d4 a module is loaded anew. --allow sets the highest class; linerate knobs NAME
 shows that of a knob, and what its undo takes. Where the old value does not come back at once, set
 says so before it changes anything. What takes the link of your own ssh session down cannot be
-confirmed at once.
+confirmed at once, and the driver of its card cannot be loaded anew.
 A value that is known to stop the card is refused, with the reason; one that check-advice calls
 harmful gets a warning.
 
@@ -74,6 +74,7 @@ a suffix. A value of several numbers is quoted, with blanks between them.`,
 			backend := hazard.Backend{Backend: live.New(), Accept: accept, Warn: func(h hazard.Hazard) {
 				a.warn("%s", h)
 			}}
+			class.announce(settings, a.warn)
 			a.warnUndo(cmd.Context(), backend, settings)
 			if dryRun {
 				err = a.dryRun(cmd.Context(), backend, settings)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/host/session"
 )
 
@@ -14,6 +15,8 @@ type classCheck struct {
 	allow   knob.Disturbance
 	confirm bool            // at once, without a trial
 	carries func() []string // interfaces that carry the user's own session
+	// displaces returns the interfaces that a write creates anew.
+	displaces func(knob.ID) []string
 }
 
 func newClassCheck(allow string, confirm bool) (classCheck, error) {
@@ -21,7 +24,15 @@ func newClassCheck(allow string, confirm bool) (classCheck, error) {
 	if err != nil {
 		return classCheck{}, usagef("--allow %v", err)
 	}
-	return classCheck{class, confirm, session.Interfaces}, nil
+	return classCheck{class, confirm, session.Interfaces, displaces}, nil
+}
+
+// displaces asks the backend of this system.
+func displaces(id knob.ID) []string {
+	if d, ok := any(live.New()).(knob.Displacer); ok {
+		return d.Displaces(id)
+	}
+	return nil
 }
 
 // check returns the first refusal.
@@ -38,14 +49,33 @@ func (c classCheck) check(settings []knob.Setting) error {
 			if own {
 				why += fmt.Sprintf(", and %s carries your session", s.Knob.Interface())
 			}
+			if gone := c.displaces(s.Knob); len(gone) > 0 {
+				why += fmt.Sprintf(", and takes %s away for some seconds", strings.Join(gone, ", "))
+			}
 			return refuseClass(s.Knob, why, fmt.Sprintf("--allow %s permits it: %s", d.Disturbance,
 				strings.TrimSuffix(d.Risk, ".")))
 		case own && c.confirm:
 			return refuseClass(s.Knob, fmt.Sprintf("it takes the link down, and %s carries your session",
 				s.Knob.Interface()), "leave out --yes, and confirm over a new connection")
 		}
+		for _, name := range c.displaces(s.Knob) {
+			if slices.Contains(c.carries(), name) {
+				return refuseClass(s.Knob, fmt.Sprintf("it loads the driver of %s anew, which carries your session", name),
+					"work over an interface of another driver, or on the console")
+			}
+		}
 	}
 	return nil
+}
+
+// announce prints, before anything is touched, which interfaces the settings take away.
+func (c classCheck) announce(settings []knob.Setting, warn func(format string, args ...any)) {
+	for _, s := range settings {
+		if gone := c.displaces(s.Knob); len(gone) > 0 {
+			warn("%s: %s is unloaded and loaded again: %s away for some seconds, and back with all that they have",
+				s.Knob, s.Knob.Subject(), strings.Join(gone, ", "))
+		}
+	}
 }
 
 func refuseClass(id knob.ID, why, hint string) error {

@@ -170,6 +170,30 @@ func (c *Config) assign(text string, l Line) {
 	c.exact[id] = l
 }
 
+// ModuleOptions returns the parameters with which modprobe loads a module: those of modprobe.d(5),
+// then those of the kernel's command line, MODULE.NAME=VALUE.
+func ModuleOptions(root fs.FS, module string) map[string]string {
+	c := &Config{exact: make(map[knob.ID]Line)}
+	for _, file := range dropIns(root, modprobeDirs) {
+		c.options(root, file)
+	}
+	found := map[string]string{}
+	for id, line := range c.exact {
+		if id.Subject() == module {
+			found[id.Attribute()] = string(line.Value)
+		}
+	}
+	words, _ := fs.ReadFile(root, "proc/cmdline") // not mounted: no parameters from there
+	for _, word := range strings.Fields(string(words)) {
+		name, value, assigned := strings.Cut(word, "=")
+		owner, parameter, dotted := strings.Cut(name, ".")
+		if assigned && dotted && strings.ReplaceAll(owner, "-", "_") == module {
+			found[parameter] = strings.Trim(value, `"`)
+		}
+	}
+	return found
+}
+
 // options reads a file of modprobe.d(5): options MODULE NAME=VALUE…
 func (c *Config) options(root fs.FS, file string) {
 	lines(root, file, func(n int, text string) {

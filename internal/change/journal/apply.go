@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/linerate/linerate/internal/change/knob"
@@ -95,6 +96,9 @@ func (j *Journal) plan(ctx context.Context, settings []knob.Setting) ([]knob.Set
 				return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
 			}
 		}
+		if err := j.displacement(setting.Knob); err != nil {
+			return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
+		}
 		// Reading now, before any change, also shows that the knob exists and is readable: a value
 		// that cannot be read cannot be restored.
 		present, err := j.read(ctx, setting.Knob)
@@ -111,6 +115,30 @@ func (j *Journal) plan(ctx context.Context, settings []knob.Setting) ([]knob.Set
 		}
 	}
 	return todo, nil
+}
+
+// displacement refuses a write that creates an interface anew on which a change is in force, and a
+// change on an interface that the end of a trial creates anew: the journal knows an interface by its
+// index, which such a write changes.
+func (j *Journal) displacement(id knob.ID) error {
+	displacer, ok := j.options.Backend.(knob.Displacer)
+	if !ok {
+		return nil
+	}
+	displaced := displacer.Displaces(id)
+	for _, e := range j.history.entries {
+		if e.Phase == phaseDone || e.BootID != j.options.BootID {
+			continue
+		}
+		name := j.present(e).Interface()
+		if name != "" && slices.Contains(displaced, name) {
+			return fmt.Errorf("%w: it creates %s anew, where change %s (%s) is in force", ErrDisplaces, name, e.ID, e.Knob)
+		}
+		if name = id.Interface(); name != "" && e.State == Trial && slices.Contains(displacer.Displaces(e.Knob), name) {
+			return fmt.Errorf("%w: the end of the trial %s (%s) creates %s anew", ErrDisplaces, e.ID, e.Knob, name)
+		}
+	}
+	return nil
 }
 
 // applyOne changes one knob. It returns a nil entry when the knob has come to hold the value since

@@ -36,6 +36,8 @@ var (
 	ErrOnTrial = errors.New("a change is on trial")
 	// ErrForeign reports that another program has set the knob of a trial since.
 	ErrForeign = errors.New("changed by another program since")
+	// ErrDisplaces reports that a write creates an interface anew that another change needs as it is.
+	ErrDisplaces = errors.New("undo or confirm the other change first")
 	// ErrOtherNamespace reports that a change was made in another network namespace; it can be
 	// taken back only there.
 	ErrOtherNamespace = errors.New("made in another network namespace")

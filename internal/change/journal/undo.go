@@ -298,9 +298,11 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		// interrupted step leaves this state.
 		if e.Phase == phaseApplied {
 			why += "; the old value was there already"
-		} else if id.Kind() == knob.KindQdisc || id.Kind() == knob.KindFirewall || id.InFile() {
+		} else if id.Kind() == knob.KindQdisc || id.Kind() == knob.KindFirewall || knob.Reloads(id) ||
+			id.InFile() {
 			// A queueing discipline goes back in two steps: it is created, then handed over to the
-			// kernel. So do rules: they are put in front of others, which are then removed. The
+			// kernel. A module that is loaded again gives its interfaces back what they had. So do
+			// rules: they are put in front of others, which are then removed. The
 			// server of an option in a file may be on its way to take it. Writing the same value
 			// again completes a write that was interrupted between the steps. All other knobs
 			// consist of their value alone.

@@ -41,8 +41,8 @@ const (
 	FormOption Form = "option" // one number, or absent: an entry of a file or registry that need not exist
 )
 
-// Absent is the value of an entry that does not exist, where the definition has FormOption. Writing
-// it removes the entry.
+// Absent is the value of an entry that does not exist, where the definition has FormOption, and of a
+// parameter that a module was loaded without. Writing it removes the entry.
 const Absent Value = "absent"
 
 // Definition is the knowledge about one knob, or about all that match its pattern.
@@ -104,7 +104,11 @@ func (d Definition) Allowed() string {
 	case FormSwitch:
 		return "on or off"
 	case FormList:
-		return "integers" + d.span() + " parted by commas" + unit
+		absent := ""
+		if d.mayBeAbsent() {
+			absent = "absent, or "
+		}
+		return absent + "integers" + d.span() + " parted by commas" + unit
 	case FormRanges:
 		return "numbers and ranges" + d.span() + " parted by commas, like 80,8000-8080"
 	case FormMask:
@@ -116,6 +120,12 @@ func (d Definition) Allowed() string {
 		return "one word"
 	}
 	return "one line of text"
+}
+
+// mayBeAbsent reports whether Absent is a value: an entry of a file or registry, or a parameter that
+// a module need not be loaded with.
+func (d Definition) mayBeAbsent() bool {
+	return d.Form == FormOption || d.Form == FormList && d.Effect == EffectAtLoad
 }
 
 func (d Definition) span() string {
@@ -144,7 +154,7 @@ func (d Definition) Canonical(v Value) (Value, error) { return d.normalize(v, fa
 func (d Definition) normalize(v Value, ranged bool) (Value, error) {
 	refuse := &RangeError{Value: v, Allowed: d.Allowed()}
 	s := v.Squeeze()
-	if d.Form == FormOption && s == Absent {
+	if s == Absent && d.mayBeAbsent() {
 		return s, nil
 	}
 	switch d.Form {

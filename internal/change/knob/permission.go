@@ -90,6 +90,8 @@ func (p Permission) Check(id ID) error {
 		return &Error{Op: "set", Knob: id, Err: ErrUnknown}
 	case d.Secret:
 		return refuse("it is a secret")
+	case Reloads(id):
+		return refuse("it loads a driver anew, which set does on the host itself")
 	case d.Disturbance > p.Class:
 		return refuse("it disturbs running traffic (class %s, allowed is %s)", d.Disturbance, p.Class)
 	case len(p.Patterns) > 0 && !slices.ContainsFunc(p.Patterns, func(pattern string) bool {

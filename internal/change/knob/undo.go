@@ -1,5 +1,7 @@
 package knob
 
+import "slices"
+
 // Undo is what it takes to get the old value back.
 type Undo string
 
@@ -14,11 +16,33 @@ const (
 // the old value back. Source: kern_mbuf.c of FreeBSD 13 (sysctl_nmbclusters returns EINVAL).
 var onlyGrow = map[ID]bool{"sysctl:kern.ipc.nmbclusters": true}
 
+// reloaded are the modules that a write loads again with another parameter; see package reload.
+var reloaded = []string{"e1000", "e1000e"}
+
+// Reloads reports whether a write of a knob loads a module again: a parameter that the module reads
+// only then.
+func Reloads(id ID) bool {
+	if id.Kind() != KindModule || !slices.Contains(reloaded, id.Subject()) {
+		return false
+	}
+	d, ok := Catalogue().Lookup(id)
+	return ok && d.Effect == EffectAtLoad
+}
+
+// Displacer is a backend for which some writes remove interfaces and create them anew, with another
+// index.
+type Displacer interface {
+	// Displaces returns the names of the interfaces that a write of a knob removes and creates anew.
+	Displaces(id ID) []string
+}
+
 // UndoOf returns what an undo of a knob takes, whatever its system: what acts at the next boot is
 // undone by the next boot, and what disturbs its interface does so again. It is the one place that
 // knows; catalogues and plans ask it.
 func UndoOf(id ID, e Effect, class Disturbance) Undo {
 	switch {
+	case id.Kind() == KindModule && slices.Contains(reloaded, id.Subject()) && e == EffectAtLoad:
+		return UndoDowntime
 	case onlyGrow[id] || e == EffectAtBoot || class >= DisturbsHost:
 		return UndoReboot
 	case class >= DisturbsBriefLoss:

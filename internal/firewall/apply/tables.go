@@ -431,6 +431,14 @@ func (h Host) Carry(id knob.ID) ([]byte, error) {
 	return nil, nil
 }
 
+// Displaces implements knob.Displacer.
+func (h Host) Displaces(id knob.ID) []string {
+	if below, ok := h.Backend.(knob.Displacer); ok {
+		return below.Displaces(id)
+	}
+	return nil
+}
+
 // Accept implements knob.Carrier.
 func (h Host) Accept(id knob.ID, data []byte) error {
 	if id.Kind() == knob.KindFirewall {

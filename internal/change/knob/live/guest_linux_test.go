@@ -15,7 +15,10 @@ import (
 	"github.com/linerate/linerate/internal/lab/guest/guesttest"
 )
 
-func TestMain(m *testing.M) { guesttest.Main(m) }
+func TestMain(m *testing.M) {
+	reloadPart() // a writer or a guard of TestGuestReload
+	guesttest.Main(m)
+}
 
 // What is held on the kernel of this machine is held on Debian's too, which is some years older or
 // younger.

@@ -50,14 +50,15 @@ const (
 // New returns the backend of the running system.
 func New() *Host {
 	const sys = sysfs("/sys")
-	return &Host{root: "/proc/sys", catalog: knob.Catalogue(), kinds: map[string]accessor{
+	h := &Host{root: "/proc/sys", catalog: knob.Catalogue()}
+	h.kinds = map[string]accessor{
 		knob.KindLink:    linkKnobs{sysfs: sys},
 		knob.KindEthtool: ethtoolKnobs{},
 		knob.KindRoute:   &routeKnobs{},
 		knob.KindQueue:   queueKnobs{sysfs: sys},
 		knob.KindQdisc:   &qdiscKnobs{},
 		knob.KindIRQ:     irqKnobs{root: "/proc/irq"},
-		knob.KindModule:  moduleKnobs{root: "/sys/module", catalog: knob.Catalogue()},
+		knob.KindModule:  moduleKnobs{root: "/sys/module", catalog: knob.Catalogue(), knobs: h},
 		knob.KindCPU:     processorKnobs{cpuKnobs(cpuRoot), "/dev/cpu_dma_latency"},
 		knob.KindPCI:     pciKnobs(pciRoot),
 		knob.KindBlock:   blockKnobs(blockRoot),
@@ -65,7 +66,29 @@ func New() *Host {
 		knob.KindNamed:   serverKnobs(nameserver.Named),
 		knob.KindUnbound: serverKnobs(nameserver.Unbound),
 		knob.KindKresd:   serverKnobs(nameserver.Kresd),
-	}}
+	}
+	return h
+}
+
+// OnReload calls f after each step in which a write loads a module anew, with the name of the step.
+// It must be called before the first write.
+func (l *Host) OnReload(f func(step string)) {
+	if modules, ok := l.kinds[knob.KindModule].(moduleKnobs); ok {
+		modules.step = f
+		l.kinds[knob.KindModule] = modules
+	}
+}
+
+// Displaces implements knob.Displacer: the interfaces of a driver whose module a write loads again.
+func (l *Host) Displaces(id knob.ID) []string {
+	modules, ok := l.kinds[knob.KindModule].(moduleKnobs)
+	if !ok || id.Kind() != knob.KindModule {
+		return nil
+	}
+	if d, ok := modules.driver(id.Subject(), id.Attribute()); ok {
+		return d.Interfaces()
+	}
+	return nil
 }
 
 // Here returns the place of the calling thread. The test uses the fact that matters: the kernel

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,14 +12,41 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/change/bootconf"
 	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/change/reload"
 )
 
 // moduleKnobs are parameters of kernel modules, loaded or built in:
 // /sys/module/NAME/parameters/PARAM.
+//
+// Parameters of a NIC driver that have no file, because the module reads them only while it is
+// loaded, are written by loading it again; see package reload.
 type moduleKnobs struct {
 	root    string // /sys/module
 	catalog *knob.Catalog
+	knobs   reload.Knobs // those of the interfaces of a driver
+	step    func(string) // called after each step of a reload
+}
+
+// runDir is where the notes of package reload are: gone after a restart, as their modules.
+const runDir = "/run/linerate"
+
+// driver returns the module of a parameter that a write loads again; ok is false for all others.
+func (k moduleKnobs) driver(module, parameter string) (d reload.Driver, ok bool) {
+	if k.knobs == nil || !knob.Reloads(moduleID(module, parameter)) {
+		return d, false
+	}
+	if file, err := k.file(module, parameter); err != nil || exists(file) {
+		return d, false
+	}
+	return reload.Driver{Module: module, Knobs: k.knobs, Run: runDir, Step: k.step,
+		Configured: func(module string) map[string]string { return bootconf.ModuleOptions(os.DirFS("/"), module) }}, true
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 func (k moduleKnobs) file(module, parameter string) (string, error) {
@@ -32,6 +60,9 @@ func (k moduleKnobs) file(module, parameter string) (string, error) {
 // read returns the value. For a list of choices with brackets around the current one, as pcie_aspm
 // shows its policy, it returns the current one.
 func (k moduleKnobs) read(module, parameter string) (knob.Value, error) {
+	if d, ok := k.driver(module, parameter); ok {
+		return d.Value(parameter)
+	}
 	file, err := k.file(module, parameter)
 	if err != nil {
 		return "", err
@@ -51,6 +82,9 @@ func (k moduleKnobs) read(module, parameter string) (knob.Value, error) {
 // write sets a parameter of a module that is loaded. EPERM and EOPNOTSUPP come from the owner of
 // the parameter, behind a file that could be opened: it does not take a new value while it runs.
 func (k moduleKnobs) write(module, parameter string, v knob.Value) error {
+	if d, ok := k.driver(module, parameter); ok {
+		return d.Set(context.Background(), parameter, v)
+	}
 	file, err := k.file(module, parameter)
 	if err != nil {
 		return err
@@ -63,6 +97,9 @@ func (k moduleKnobs) write(module, parameter string, v knob.Value) error {
 }
 
 func (k moduleKnobs) check(module, parameter string, _ knob.Value) error {
+	if d, ok := k.driver(module, parameter); ok {
+		return d.Check(context.Background())
+	}
 	file, err := k.file(module, parameter)
 	if err != nil {
 		return err

@@ -1,0 +1,260 @@
+package reload
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
+	"github.com/linerate/linerate/internal/kernel/nl/standing"
+)
+
+// sets lists the attributes of ethtool knobs that a parameter sets too, by the documents of both
+// drivers and ethtool(8).
+var sets = map[string][]string{
+	"InterruptThrottleRate": {"coalesce.rx-usecs"},
+	"RxDescriptors":         {"ring.rx"},
+	"TxDescriptors":         {"ring.tx"},
+	"FlowControl":           {"pause.rx", "pause.tx", "pause.autoneg"},
+	"Speed":                 {"link.mode"},
+	"Duplex":                {"link.mode"},
+	"AutoNeg":               {"link.mode"},
+	"XsumRX":                {"feature.rx-checksum"},
+}
+
+// take returns a picture of all interfaces of the driver.
+func (d Driver) take(ctx context.Context) (picture, error) {
+	adapters, err := d.adapters()
+	if err != nil {
+		return picture{}, err
+	}
+	if len(adapters) == 0 {
+		return picture{}, fmt.Errorf("%w: %s drives no adapter here", knob.ErrNotSupported, d.Module)
+	}
+	c, err := nl.Dial()
+	if err != nil {
+		return picture{}, err
+	}
+	defer c.Close()
+	var p picture
+	var names []string
+	for _, a := range adapters {
+		names = append(names, a.name)
+		uppers, err := filepath.Glob("/sys/class/net/" + a.name + "/upper_*")
+		if err != nil {
+			return picture{}, err
+		}
+		if len(uppers) > 0 {
+			_, upper, _ := strings.Cut(filepath.Base(uppers[0]), "_")
+			return picture{}, &standing.Refusal{Interface: a.name, Why: upper + " stands on it"}
+		}
+	}
+	if p.Picture, err = standing.Take(c, names...); err != nil {
+		return picture{}, err
+	}
+	for _, a := range adapters {
+		knobs, err := d.knobs(ctx, c, a.name)
+		if err != nil {
+			return picture{}, err
+		}
+		p.Cards = append(p.Cards, card{a.slot, knobs, sysctls(a.name), affinity(a.slot)})
+	}
+	p.Shown = shown(d.Module)
+	return p, nil
+}
+
+// shown reads the parameters of a module that have files.
+func shown(module string) map[string]string {
+	found := map[string]string{}
+	files, _ := filepath.Glob("/sys/module/" + module + "/parameters/*") // the pattern is valid
+	for _, file := range files {
+		if b, err := os.ReadFile(file); err == nil && len(bytes.Fields(b)) == 1 {
+			found[filepath.Base(file)] = string(bytes.TrimSpace(b))
+		}
+	}
+	return found
+}
+
+// knobs reads all knobs of an interface that can be read.
+func (d Driver) knobs(ctx context.Context, c *nl.Client, name string) (map[knob.ID]knob.Value, error) {
+	found := map[knob.ID]knob.Value{}
+	read := func(id knob.ID) {
+		if v, err := d.Knobs.Read(ctx, id); err == nil {
+			found[id] = v
+		}
+	}
+	for _, definition := range knob.Catalogue().Own() {
+		switch definition.Pattern.Kind() {
+		case knob.KindLink, knob.KindEthtool, knob.KindQueue:
+		default:
+			continue // disciplines come back as messages, sysctls as files
+		}
+		ids, err := d.Knobs.Instances(ctx, definition)
+		if err != nil {
+			continue // stands for whatever a driver offers
+		}
+		for _, id := range ids {
+			if id.Interface() == name {
+				read(id)
+			}
+		}
+	}
+	e := ethtool.New(c)
+	if features, err := e.Features(name); err == nil {
+		for feature := range features {
+			read(knob.ID(knob.KindEthtool + ":" + name + "/feature." + feature))
+		}
+	}
+	if flags, err := e.PrivateFlags(name); err == nil {
+		for flag := range flags {
+			read(knob.ID(knob.KindEthtool + ":" + name + "/flag." + flag))
+		}
+	}
+	return found, ctx.Err()
+}
+
+// sysctls reads the files of /proc/sys that belong to an interface and can be written.
+func sysctls(name string) map[string]string {
+	found := map[string]string{}
+	for _, dir := range []string{"ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh"} {
+		at := filepath.Join("/proc/sys/net", dir, name)
+		entries, err := os.ReadDir(at)
+		if err != nil {
+			continue // without IPv6
+		}
+		for _, e := range entries {
+			info, err := e.Info()
+			if err != nil || info.Mode()&0o200 == 0 {
+				continue
+			}
+			file := filepath.Join(at, e.Name())
+			if b, err := os.ReadFile(file); err == nil {
+				found[file] = string(bytes.TrimSpace(b))
+			}
+		}
+	}
+	return found
+}
+
+// writeSysctls writes those that differ, in the order of their names. What is refused is found by
+// comparing.
+func (d Driver) writeSysctls(c card) {
+	for _, file := range slices.Sorted(maps.Keys(c.Sysctls)) {
+		if b, err := os.ReadFile(file); err == nil && string(bytes.TrimSpace(b)) != c.Sysctls[file] {
+			_ = os.WriteFile(file, []byte(c.Sysctls[file]), 0)
+		}
+	}
+}
+
+// interrupts returns the numbers of the interrupts of an adapter in ascending order.
+func interrupts(slot string) []int {
+	var numbers []int
+	entries, _ := os.ReadDir("/sys/bus/pci/devices/" + slot + "/msi_irqs") // none: a line
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	if len(numbers) == 0 {
+		if b, err := os.ReadFile("/sys/bus/pci/devices/" + slot + "/irq"); err == nil {
+			if n, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && n > 0 {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+func affinityFile(irq int) string { return fmt.Sprintf("/proc/irq/%d/smp_affinity_list", irq) }
+
+func affinity(slot string) (lists []string) {
+	for _, n := range interrupts(slot) {
+		b, err := os.ReadFile(affinityFile(n))
+		if err != nil {
+			return nil
+		}
+		lists = append(lists, strings.TrimSpace(string(b)))
+	}
+	return lists
+}
+
+// writeAffinity gives the interrupts their processors again, if the adapter has as many as before.
+// An interrupt that the kernel manages itself refuses that, then and now.
+func writeAffinity(c card) {
+	now := affinity(c.Slot)
+	if len(now) != len(c.Affinity) {
+		return
+	}
+	for i, n := range interrupts(c.Slot) {
+		if now[i] != c.Affinity[i] {
+			_ = os.WriteFile(affinityFile(n), []byte(c.Affinity[i]), 0)
+		}
+	}
+}
+
+// writeKnobs writes those that differ, until a round changes nothing: a feature may need another
+// one. The mode of the link waits until the link is up.
+func (d Driver) writeKnobs(ctx context.Context, c card, up bool) {
+	for range 3 {
+		wrote := false
+		for _, id := range slices.Sorted(maps.Keys(c.Knobs)) {
+			if id.Attribute() == "link.mode" && !up {
+				continue
+			}
+			if now, err := d.Knobs.Read(ctx, id); err == nil && now != c.Knobs[id] {
+				wrote = d.Knobs.Write(ctx, id, c.Knobs[id]) == nil || wrote
+			}
+		}
+		if !wrote {
+			return
+		}
+	}
+}
+
+// differ names the knobs and sysctls that are not as they were.
+func (d Driver) differ(ctx context.Context, c card) (names []string) {
+	for _, id := range slices.Sorted(maps.Keys(c.Knobs)) {
+		if now, err := d.Knobs.Read(ctx, id); err != nil || now != c.Knobs[id] {
+			names = append(names, fmt.Sprintf("%s (%s, was %s)", id, now, c.Knobs[id]))
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(c.Sysctls)) {
+		b, err := os.ReadFile(file)
+		if now := string(bytes.TrimSpace(b)); err != nil || now != c.Sysctls[file] {
+			names = append(names, fmt.Sprintf("%s (%s, was %s)", file, now, c.Sysctls[file]))
+		}
+	}
+	return names
+}
+
+// follow notes the knobs that a parameter sets too, as they are before its first change.
+func (d Driver) follow(n *note, parameter string, from, to knob.Value) error {
+	if n.Followed == nil {
+		n.Followed = map[string]followed{}
+	}
+	if _, ok := n.Followed[parameter]; ok || from == to {
+		return nil
+	}
+	f := followed{Value: from, Knobs: map[string]map[string]knob.Value{}}
+	p := n.Pending.Picture
+	for i, c := range p.Cards {
+		f.Knobs[c.Slot] = map[string]knob.Value{}
+		for _, attribute := range sets[parameter] {
+			id := knob.ID(knob.KindEthtool + ":" + p.Links[i].Name + "/" + attribute)
+			if v, ok := c.Knobs[id]; ok {
+				f.Knobs[c.Slot][attribute] = v
+			}
+		}
+	}
+	n.Followed[parameter] = f
+	return nil
+}
