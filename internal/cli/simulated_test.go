@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/traffic"
@@ -90,6 +91,8 @@ func (p simulatedPath) Run(ctx context.Context, s traffic.Spec, _ func(traffic.I
 			P90: simulatedRTT,
 			P99: simulatedRTT, P999: simulatedRTT, Max: simulatedRTT},
 	}
+	r.Ends.Local.CPUs = []host.CPUTimes{{CPU: 0, User: 0.1, Idle: 0.9}}
+	r.Ends.Remote.CPUs = r.Ends.Local.CPUs // the path limits the rate, not the hosts
 	switch s.Test {
 	case traffic.Stream:
 		r.ThroughputBitsPerSec, r.Bytes = rate, int64(rate/8*r.DurationSeconds)
