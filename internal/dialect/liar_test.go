@@ -167,8 +167,8 @@ func (w writerTo) Write(p []byte) (int, error) {
 	return w.c.WriteTo(p, w.to)
 }
 
-// TestHostileServers runs the clients of all dialects against servers that lie. Each ends within its
-// time and a bounded wait, with an error or with a result whose figures are possible.
+// TestHostileServers runs the clients of all dialects against servers that lie. Each ends within
+// its time and a bounded wait, with an error or with a result whose figures are possible.
 func TestHostileServers(t *testing.T) {
 	testenv.Need(t, testenv.Long) // some clients wait ten seconds for an answer
 	data := uint16(freePort(t))
@@ -180,14 +180,15 @@ func TestHostileServers(t *testing.T) {
 		{Test: traffic.Stream, Duration: length, RateBitsPerSec: 8e6},
 		{Test: traffic.UDP, Duration: length, RateBitsPerSec: 2e6, PacketBytes: 500},
 	}
+	ping := traffic.Spec{Test: traffic.Ping, Duration: length, Gap: 10 * time.Millisecond}
 	tests := map[string][]traffic.Spec{
 		"iperf3": append(stream, traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Duration: length},
 			traffic.Spec{Test: traffic.UDP, Direction: traffic.Down, Duration: length, RateBitsPerSec: 2e6}),
 		"iperf2":   append(stream, traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Duration: length}),
 		"ttcp":     stream[:1],
 		"nuttcp":   stream,
-		"sockperf": {{Test: traffic.RR, Duration: length}, {Test: traffic.Ping, Duration: length, Gap: 10 * time.Millisecond}},
-		"stamp":    {{Test: traffic.Ping, Duration: length, Gap: 10 * time.Millisecond}},
+		"sockperf": {{Test: traffic.RR, Duration: length}, ping},
+		"stamp":    {ping},
 	}
 	for _, p := range s.Places() {
 		t.Run(p.Dialect, func(t *testing.T) {

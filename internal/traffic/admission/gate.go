@@ -25,9 +25,9 @@ const rateBurst = 100 * time.Millisecond
 // second.
 const idleAfter = 5 * time.Second
 
-// A stranger's test that has moved fewer bytes than trickle a second, for trickleAfter, may lose its
-// place as well, but only where all are taken and none is idle: a byte now and then would keep one
-// for as long as the longest test.
+// A stranger's test that has moved fewer bytes than trickle a second, for trickleAfter, may lose
+// its place as well, but only where all are taken and none is idle: a byte now and then would keep
+// one for as long as the longest test.
 const (
 	trickle      = 1000
 	trickleAfter = 30 * time.Second
@@ -175,9 +175,9 @@ func (g *Gate) enter(from netip.Addr, as class) (*Visit, error) {
 }
 
 // displace takes the place of the stranger that has been idle for longest, if one has been for
-// idleAfter, or else of the one that trickles most slowly, and returns what ends its test. Otherwise
-// a few sources that begin tests and let them rest would keep out all others. The caller holds the
-// lock.
+// idleAfter, or else of the one that trickles most slowly, and returns what ends its test.
+// Otherwise a few sources that begin tests and let them rest would keep out all others. The caller
+// holds the lock.
 func (g *Gate) displace(now time.Duration) (end []func()) {
 	var victim, slowest *Visit
 	least := float64(trickle)
