@@ -57,7 +57,10 @@ bytes, microseconds, packets.`,
 			}
 			var now map[knob.ID][]report.KnobNow
 			if current {
-				var err error
+				err := noInterface("knobs --current "+pattern, knob.ID(of).Interface())
+				if err != nil {
+					return err
+				}
 				if now, err = currentKnobs(cmd.Context(), found, asked(pattern), of); err != nil {
 					return err
 				}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 
@@ -13,8 +14,9 @@ import (
 // classCheck refuses settings that disturb running traffic more than the user has allowed.
 type classCheck struct {
 	allow   knob.Disturbance
-	confirm bool            // at once, without a trial
-	carries func() []string // interfaces that carry the user's own session
+	confirm bool                        // at once, without a trial
+	carries func() []string             // interfaces that carry the user's own session
+	missing func(op, name string) error // an error for an interface that does not exist
 	// displaces returns the interfaces that a write creates anew.
 	displaces func(knob.ID) []string
 }
@@ -24,7 +26,7 @@ func newClassCheck(allow string, confirm bool) (classCheck, error) {
 	if err != nil {
 		return classCheck{}, usagef("--allow %v", err)
 	}
-	return classCheck{class, confirm, session.Interfaces, displaces}, nil
+	return classCheck{class, confirm, session.Interfaces, noInterface, displaces}, nil
 }
 
 // displaces asks the backend of this system.
@@ -41,6 +43,12 @@ func (c classCheck) check(settings []knob.Setting) error {
 		d, known := knob.Catalogue().Lookup(s.Knob)
 		if !known {
 			continue // refused elsewhere
+		}
+		if d.Disturbance > c.allow {
+			// What does not exist is not permitted by a higher class either.
+			if err := c.missing("set "+string(s.Knob), s.Knob.Interface()); err != nil {
+				return err
+			}
 		}
 		own := d.Disturbance >= knob.DisturbsLink && slices.Contains(c.carries(), s.Knob.Interface())
 		switch {
@@ -76,6 +84,18 @@ func (c classCheck) announce(settings []knob.Setting, warn func(format string, a
 				s.Knob, s.Knob.Subject(), strings.Join(gone, ", "))
 		}
 	}
+}
+
+// noInterface returns an error where an interface that a knob or a pattern names does not exist; nil
+// for a name that is empty or a glob. Op is the command and its argument.
+func noInterface(op, name string) error {
+	if name == "" || strings.ContainsAny(name, "*?[") {
+		return nil
+	}
+	if _, err := net.InterfaceByName(name); err == nil {
+		return nil
+	}
+	return flagError{fmt.Errorf("%s: no such interface: %s", op, name), "linerate inspect lists the interfaces"}
 }
 
 func refuseClass(id knob.ID, why, hint string) error {

@@ -33,6 +33,7 @@ func TestClassOfAChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.carries = func() []string { return []string{"bond0", "eth0"} }
+		c.missing = func(string, string) error { return nil }
 		err = c.check([]knob.Setting{{Knob: "sysctl:net.ipv4.tcp_sack", Value: "1"}, {Knob: tc.knob, Value: "x"}})
 		if tc.knob == "sysctl:net.ipv4.tcp_congestion_control" {
 			err = c.check([]knob.Setting{{Knob: tc.knob, Value: "x"}})

@@ -41,8 +41,8 @@ func TakeOverdue(ctx context.Context, options Options, backend func() knob.Backe
 	if filled.FS == nil {
 		filled.FS = durable.OS()
 	}
-	// A host that cannot say when it booted, as in a container without /proc, is told so only where
-	// that matters.
+	// Without /proc, as in some containers, this host cannot report when it booted. That is an
+	// error only where it matters.
 	h, err := load(filled.FS, logPath(filled.Dir))
 	if err != nil || !slices.ContainsFunc(h.entries, func(e *entry) bool {
 		return e.Phase != phaseDone && e.State == Trial

@@ -129,3 +129,16 @@ func TestServerReportsItsOwnCPUTime(t *testing.T) {
 		}
 	}
 }
+
+// TestLastBlockCounts asks for a rate at which a block takes half a second. The client's own
+// program stops after the time of the block, so that the rate is not above what was asked for,
+// however busy the machine is.
+func TestLastBlockCounts(t *testing.T) {
+	testenv.Program(t, "nuttcp")
+	s, _ := serve(t, admission.Limits{}, nil)
+	out := traffictest.Run(t, "nuttcp", "-P", fmt.Sprint(s.Addr().Port()), "-p", fmt.Sprint(testenv.FreePorts(t, 4)),
+		"-r", "-R1m", "-T0.7", "-fparse", "127.0.0.1")
+	if rate := parsed(out)["rate_Mbps"]; rate <= 0 || rate > 1.02 {
+		t.Errorf("%g Mb/s of 1: %s", rate, out)
+	}
+}

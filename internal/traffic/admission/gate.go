@@ -25,6 +25,14 @@ const rateBurst = 100 * time.Millisecond
 // second.
 const idleAfter = 5 * time.Second
 
+// A stranger's test that has moved fewer bytes than trickle a second, for trickleAfter, may lose
+// its place as well, but only where all are taken and none is idle: a byte now and then would keep
+// one for as long as the longest test.
+const (
+	trickle      = 1000
+	trickleAfter = 30 * time.Second
+)
+
 // BusyError reports that the gate does not admit a source.
 type BusyError struct {
 	From       netip.Addr
@@ -167,14 +175,22 @@ func (g *Gate) enter(from netip.Addr, as class) (*Visit, error) {
 }
 
 // displace takes the place of the stranger that has been idle for longest, if one has been for
-// idleAfter, and returns what ends its test. Otherwise a few sources that begin tests and let them
-// rest would keep out all others. The caller holds the lock.
+// idleAfter, or else of the one that trickles most slowly, and returns what ends its test.
+// Otherwise a few sources that begin tests and let them rest would keep out all others. The caller
+// holds the lock.
 func (g *Gate) displace(now time.Duration) (end []func()) {
-	var victim *Visit
+	var victim, slowest *Visit
+	least := float64(trickle)
 	for _, v := range g.idlers {
 		if now-v.busy >= idleAfter && (victim == nil || v.busy < victim.busy) {
 			victim = v
 		}
+		if age := now - v.began; age >= trickleAfter && float64(v.moved)/age.Seconds() < least {
+			slowest, least = v, float64(v.moved)/age.Seconds()
+		}
+	}
+	if victim == nil {
+		victim = slowest
 	}
 	if victim == nil {
 		return nil
@@ -293,7 +309,7 @@ func (v *Visit) Spend(n int64) error {
 	}
 	switch {
 	case v.lost:
-		return refuse("its place went to another client, because it had moved nothing for %v", idleAfter)
+		return refuse("its place went to another client, because it moved next to nothing")
 	case v.moved > g.limits.Bytes:
 		return refuse("the %s that this host allows per test are used up", bytesText(g.limits.Bytes))
 	case a.moved > g.limits.SourceBytes:

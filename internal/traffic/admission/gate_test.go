@@ -100,6 +100,39 @@ func TestIdleTestsGiveTheirPlaceAway(t *testing.T) {
 	}
 }
 
+// TestTricklesGiveTheirPlaceAway fills a gate with tests that move a byte every four seconds. They
+// keep their places for half a minute, and a test with a real rate keeps its own.
+func TestTricklesGiveTheirPlaceAway(t *testing.T) {
+	g, c := newTestGate(Limits{Clients: 3})
+	var visits []*Visit
+	for i := range 3 {
+		visits = append(visits, mustEnter(t, g, v4(uint32(i))))
+	}
+	ended := make(map[int]bool)
+	for i, v := range visits {
+		v.OnLoss(func() { ended[i] = true })
+	}
+	for c.at < 40*time.Second {
+		c.at += 4 * time.Second
+		for i, v := range visits {
+			n := int64(1)
+			if i == 1 {
+				n = 4 * trickle
+			}
+			_ = v.Spend(n) // a lost place shows below
+		}
+		if v, err := g.Enter(alice); err == nil {
+			if c.at < trickleAfter {
+				t.Errorf("a place was taken after %v", c.at)
+			}
+			v.Leave()
+		}
+	}
+	if !ended[0] && !ended[2] || ended[1] {
+		t.Errorf("ended: %v", ended)
+	}
+}
+
 func TestEnterCountsClientsAndSources(t *testing.T) {
 	g, _ := newTestGate(Limits{Clients: 3, ClientsPerSource: 2})
 	first := mustEnter(t, g, alice)

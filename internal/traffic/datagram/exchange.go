@@ -208,7 +208,7 @@ type ReceivedTotals struct {
 	JitterSeconds                              float64         // mean over the streams
 	DelayVariation                             stats.Latencies // of the stream whose delays vary most
 	SocketDrops                                int64           // packets that found the sockets' buffers full
-	Strays                                     int64           // datagrams that the sender did not send, as far as that shows
+	Strays                                     int64           // datagrams that the sender cannot have sent
 	Batch                                      Batch
 }
 

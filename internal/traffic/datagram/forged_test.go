@@ -9,7 +9,7 @@ import (
 )
 
 // TestForgedDatagrams sends datagrams into a running test from the address of its sender, as
-// somebody does who forges sources. They are strays: every datagram of the sender still counts
+// an attacker does who forges sources. They are strays: every datagram of the sender still counts
 // once, and no delay is that of a forged time.
 func TestForgedDatagrams(t *testing.T) {
 	at := func(sequence uint64, sent time.Duration, measured bool) []byte {

@@ -2,9 +2,9 @@ package datagram
 
 import "time"
 
-// Datagrams carry no proof of their sender: whoever guesses or sees the two addresses and ports of
-// a test can send some of their own. These bounds keep a few of them from ruining the counts, and
-// are beyond what any sender and path do.
+// Datagrams carry no proof of their sender: an attacker who guesses or sees the two addresses and
+// ports of a test can send some of its own. These bounds keep a few of them from ruining the
+// counts, and are beyond what any sender and path do.
 const (
 	// farAhead is how far a number may be ahead of the highest one without further questions. It is
 	// half of the window, so that the true numbers that follow a false one still count.
