@@ -138,6 +138,54 @@ func TestDTrace(t *testing.T) {
 	}
 }
 
+// TestFilesOfOthers reads what other programs wrote on other systems. Each row has what was counted
+// by hand in the file.
+func TestFilesOfOthers(t *testing.T) {
+	for _, c := range []struct {
+		file          string
+		format        foreign.Format
+		event         string
+		samples       uint64
+		leaf          string
+		own           uint64
+		stage         string // of the leaf's stack
+		ofStage       uint64
+		kernel, named uint64
+		warning       string
+	}{
+		// The second tree ends in the idle loop of FreeBSD, which its leaf does not show.
+		{"pmcstat-dd.txt", foreign.Pmcstat, "CLOCK.HARD", 236, "copyout_nosmap_std", 7, "copy", 7, 234, 234,
+			"1 other events than CLOCK.HARD"},
+		{"dtrace-both.txt", foreign.DTrace, "profile", 3,
+			"tokio::runtime::task::harness::Harness<T,S>::poll::hdaaa15b8bfc6c3b5", 1, profile.StageUser, 1, 2, 2, ""},
+		{"perf-two-events.txt", foreign.PerfScript, "instructions", 3, "ext4_file_read_iter", 1, "files", 1, 1, 1,
+			"5 samples of other events"},
+		{"perf-go.txt", foreign.PerfScript, "cpu-clock:uhH", 2, "go/build.(*importReader).readByte", 1,
+			profile.StageUser, 2, 0, 0, ""},
+		{"perf-nameless.txt", foreign.PerfScript, "cpu-clock", 5, "_Z5alphav", 1, profile.StageUser, 2, 3, 0, ""},
+		{"folded-vertx.txt", foreign.Folded, "samples", 27, "copy_user_generic_string", 3, "socket/syscall", 15, 25, 25, ""},
+		{"go-devirt.pprof", foreign.Pprof, "cpu", 739, "", 0, profile.StageUser, 739, 0, 0, ""},
+	} {
+		p := read(t, c.file)
+		if p.Format != string(c.format) || p.Event != c.event || p.Samples != c.samples {
+			t.Errorf("%s: %q, event %q, %d samples", c.file, p.Format, p.Event, p.Samples)
+		}
+		if got := samplesOf(p, c.leaf); got != c.own {
+			t.Errorf("%s: %d samples in %s, want %d", c.file, got, c.leaf, c.own)
+		}
+		if s := p.StageRow(c.stage); s == nil || s.Samples != c.ofStage {
+			t.Errorf("%s: %q is %+v, want %d", c.file, c.stage, s, c.ofStage)
+		}
+		if p.Kernel != c.kernel || p.Kernel-p.Unresolved != c.named {
+			t.Errorf("%s: %d samples in the kernel, %d without a name, want %d and %d named", c.file, p.Kernel, p.Unresolved,
+				c.kernel, c.named)
+		}
+		if all := strings.Join(p.Warnings, " "); !strings.Contains(all, c.warning) || c.warning == "" && all != "" {
+			t.Errorf("%s: warnings %q, want %q", c.file, all, c.warning)
+		}
+	}
+}
+
 // TestPprofOfGo reads a profile that Go's own profiler wrote.
 func TestPprofOfGo(t *testing.T) {
 	var b bytes.Buffer
@@ -229,6 +277,11 @@ func FuzzRead(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(b[:min(len(b), 2000)]) // long ones take their time to be made small
+	}
+	if b, err := os.ReadFile("testdata/go-devirt.pprof"); err != nil {
+		f.Fatal(err)
+	} else {
+		f.Add(b)
 	}
 	f.Add([]byte("a;b;c 3\nswapper;do_idle;tcp_v4_rcv_[k] 2.5\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {

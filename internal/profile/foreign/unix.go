@@ -116,14 +116,34 @@ var (
 	dtraceCount = regexp.MustCompile(`^\s*(\d+)\s*$`)
 )
 
+// library is a file that only programs have: libc.so.1, libsystem_c.dylib, ld-elf.so.1.
+var library = regexp.MustCompile(`\.(so|dylib)(\.[0-9.]+)?$|\.1$`)
+
 // parseDTrace reads stacks that DTrace aggregated: frames from the leaf on, and a count alone on a
-// line.
+// line. A blank line stands between the kernel's frames and those of a program. DTrace does not say
+// which is which: frames beside one of a library are a program's.
 func parseDTrace(b []byte) (*profile.Profile, error) {
 	builder := profile.NewBuilder("profile", false)
 	var frames []int
+	var block []profile.Frame
+	ofProgram := false
+	endBlock := func() {
+		for _, f := range block {
+			if ofProgram {
+				f.Kind = profile.UserFrame
+			}
+			frames = append(frames, builder.Frame(f))
+		}
+		block, ofProgram = block[:0], false
+	}
 	for raw := range bytes.Lines(b) {
 		line := strings.TrimRight(string(raw), "\r\n")
+		if strings.TrimSpace(line) == "" {
+			endBlock()
+			continue
+		}
 		if m := dtraceCount.FindStringSubmatch(line); m != nil {
+			endBlock()
 			if count, err := strconv.ParseUint(m[1], 10, 63); err == nil {
 				builder.Add(profile.Seen{Frames: frames, Offset: -1, Count: count})
 			}
@@ -131,19 +151,19 @@ func parseDTrace(b []byte) (*profile.Profile, error) {
 			continue
 		}
 		m := dtraceFrame.FindStringSubmatch(line)
-		if m == nil || len(frames) >= maxDepth {
+		if m == nil || len(frames)+len(block) >= maxDepth {
 			continue
 		}
 		f := profile.Frame{Name: m[2], Kind: profile.KernelFrame}
 		switch module := m[1]; {
-		case strings.Contains(module, ".so") || strings.Contains(module, ".1"):
-			f.Kind = profile.UserFrame
+		case library.MatchString(module):
+			ofProgram = true
 		case strings.HasPrefix(m[2], "0x"):
 			f.Kind = profile.NamelessFrame
 		case module != "kernel" && module != "unix" && module != "genunix":
 			f.Module = module
 		}
-		frames = append(frames, builder.Frame(f))
+		block = append(block, f)
 	}
 	return builder.Finish(profile.Window{}), nil
 }
