@@ -93,7 +93,7 @@ and each latency counts from the time when the operation was due.`,
 			if err != nil {
 				return fmt.Errorf("disk: %w", err)
 			}
-			defer session.Close()
+			defer session.Close() //nolint:errcheck // it is closed below; this one is for early ends
 			var results []storage.Result
 			var broken error
 			for _, spec := range specs {
@@ -109,7 +109,9 @@ and each latency counts from the time when the operation was due.`,
 					break
 				}
 			}
-			session.Close() // the file ends before the document is printed
+			if err := session.Close(); broken == nil && err != nil { // the file ends before the document is printed
+				broken = fmt.Errorf("disk: %w", err)
+			}
 			p.Done()
 			if len(results) == 0 {
 				return overwriteHint(broken, args[0])

@@ -74,7 +74,7 @@ func (a *app) tuneDisk(cmd *cobra.Command, path string, f tuneFlags) error {
 	if err != nil {
 		return fmt.Errorf("tune: %w", err)
 	}
-	defer session.Close()
+	defer session.Close() //nolint:errcheck // closed below; this one is for early ends
 	o.Step = func(step string) { p.Status("%s", step) }
 	o.Planned = func(plan *loop.Plan) { showPlan(p, plan) }
 	o.Progress = tuneProgress(p, func(x float64) string {
@@ -90,7 +90,8 @@ func (a *app) tuneDisk(cmd *cobra.Command, path string, f tuneFlags) error {
 		o.Checkpoint = record.checkpoint
 	}
 	t, err := loop.TuneDisk(ctx, near, session, session.Subject, g, o)
-	session.Close() // the file ends before the document is printed
+	// The file ends before the document is printed. If storage holds it, the outcome says so already.
+	_ = session.Close()
 	p.Done()
 	switch {
 	case err != nil && t != nil && t.Outcome != nil:

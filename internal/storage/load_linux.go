@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
@@ -65,6 +66,14 @@ func (l *load) offset(w *worker, number int64) int64 {
 // due returns when the operation of that number is due with a rate.
 func (l *load) due(number int64) time.Duration {
 	return time.Duration(float64(number) / l.spec.Rate * 1e9)
+}
+
+// gap is the longest time between two operations that are due.
+func (l *load) gap() time.Duration {
+	if l.spec.Rate == 0 {
+		return 0
+	}
+	return min(l.due(1), l.spec.Duration)
 }
 
 // sleepUntil sleeps until a time of the test's clock.
@@ -263,8 +272,12 @@ func operationError(t Test, offset int64, n, want int, err error) error {
 	if t.Writes() {
 		verb = "write"
 	}
+	if err == nil && !t.Writes() {
+		return fmt.Errorf("read at byte %d: %w after %d of %d bytes: the file became shorter", offset,
+			io.ErrUnexpectedEOF, n, want)
+	}
 	if err == nil {
-		return fmt.Errorf("%s at byte %d: %d of %d bytes", verb, offset, n, want)
+		return fmt.Errorf("write at byte %d: %w: %d of %d bytes", offset, io.ErrShortWrite, n, want)
 	}
 	return fmt.Errorf("%s at byte %d: %w", verb, offset, err)
 }
@@ -424,23 +437,27 @@ func (l *load) sums() (ops, nanoseconds uint64) {
 	return ops, nanoseconds
 }
 
-// result sums the workers, which have ended.
-func (l *load) result(elapsed time.Duration, samples []Sample) *Result {
+// result sums the workers. Those that the kernel holds may still write to their histograms: then
+// only the counters are read.
+func (l *load) result(elapsed time.Duration, samples []Sample, held bool) *Result {
 	s := l.spec
 	r := &Result{Test: s.Test, Engine: s.Engine, Way: s.Way, Sync: s.Sync, BlockBytes: s.BlockBytes, Depth: s.Depth,
 		RateOperationsPerSec: s.Rate, DurationSeconds: elapsed.Seconds(), Intervals: samples}
 	all := stats.NewHistogram()
+	r.Operations, _ = l.sums()
 	for _, w := range l.workers {
+		if held {
+			break
+		}
 		all.Merge(w.latency)
 		r.CPUSeconds += w.cpu.Seconds()
 	}
-	r.Operations = all.Count()
 	r.Bytes = int64(r.Operations) * int64(s.BlockBytes)
 	if elapsed > 0 {
 		r.OperationsPerSec = float64(r.Operations) / elapsed.Seconds()
 		r.ThroughputBytesPerSec = float64(r.Bytes) / elapsed.Seconds()
 	}
-	if r.Operations > 0 {
+	if all.Count() > 0 {
 		r.Latency = latencyOf(all)
 		r.CPUSecondsPerOp = r.CPUSeconds / float64(r.Operations)
 	}

@@ -23,6 +23,9 @@ func (s *Session) Run(ctx context.Context, spec Spec, progress func(Sample)) (*R
 	if err != nil {
 		return nil, err
 	}
+	if s.held {
+		return nil, fmt.Errorf("%s on %s: %w", spec.Test, s.Subject.Path, ErrSilent)
+	}
 	if spec.Test.Writes() && !s.writes {
 		return nil, fmt.Errorf("%s on %s: %w", spec.Test, s.Subject.Path, ErrOverwrite)
 	}
@@ -46,7 +49,11 @@ func (s *Session) Run(ctx context.Context, spec Spec, progress func(Sample)) (*R
 	spec.Engine, why = engine(spec)
 	note(why)
 	l := newLoad(spec, int(file.Fd()), size)
-	if err := s.clear(spec); err != nil {
+	err = s.await(ctx, 0, s.moved, func() error { return s.clear(spec) })
+	if s.held {
+		return nil, fmt.Errorf("%s on %s: %w", spec.Test, s.Subject.Path, err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	room, err := s.squeeze(ctx, spec)
@@ -61,19 +68,30 @@ func (s *Session) Run(ctx context.Context, spec Spec, progress func(Sample)) (*R
 	watching := make(chan []Sample)
 	done := make(chan struct{})
 	go func() { watching <- l.watch(done, progress) }()
-	broken := l.run(ctx)
-	// Buffered writes are not at the device before they are flushed: the flush is a part of the
-	// test's time, unless the cache itself is measured.
-	if spec.Test.Writes() && way.past() && spec.Sync == NoSync {
-		broken = errors.Join(broken, unix.Fdatasync(l.fd))
+	work := func() uint64 {
+		ops, _ := l.sums()
+		return ops + s.moved()
 	}
-	elapsed := l.now()
+	broken := s.await(ctx, l.gap(), work, func() error {
+		err := l.run(ctx)
+		// Buffered writes are not at the device before they are flushed: the flush is a part of the
+		// test's time, unless the cache itself is measured.
+		if spec.Test.Writes() && way.past() && spec.Sync == NoSync {
+			err = errors.Join(err, unix.Fdatasync(l.fd))
+		}
+		return err
+	})
+	elapsed := time.Duration(0)
+	if l.begun.Load() {
+		elapsed = l.now()
+	}
 	close(done)
 	samples := <-watching
 	after := s.counters()
 
-	r := l.result(elapsed, samples)
+	r := l.result(elapsed, samples, s.held)
 	note(room.release())
+	note(s.replaced())
 	r.PinnedBytes, r.GroupBytes = room.pinned, room.limit
 	r.Warnings = append(r.Warnings, notes...)
 	r.Layers = s.counted(before, after, elapsed)
@@ -89,11 +107,19 @@ func (s *Session) Run(ctx context.Context, spec Spec, progress func(Sample)) (*R
 		e.P50Seconds = r.Latency.P50
 	}
 	r.Verdict = Judge(e)
-	if broken != nil && ctx.Err() == nil {
+	if broken != nil && (ctx.Err() == nil || s.held) {
 		r.Errors++
 		return r, fmt.Errorf("%s on %s: %w", spec.Test, s.Subject.Path, broken)
 	}
 	return r, ctx.Err()
+}
+
+// await is [await] of this session: once storage is silent, its files are left to the kernel. The
+// gap is the longest time between two operations that are due.
+func (s *Session) await(ctx context.Context, gap time.Duration, beat func() uint64, f func() error) error {
+	err := await(ctx, patience+gap, beat, f)
+	s.held = errors.Is(err, ErrSilent)
+	return err
 }
 
 // clear drops the file's pages where the way needs that, and switches read-ahead off for random

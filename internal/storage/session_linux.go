@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -29,46 +30,85 @@ type Session struct {
 	writes bool
 	align  int // of direct operations
 	tree   *hostfs.Tree
+	held   bool // storage is silent: a thread waits in the kernel with the files
 
+	filled                    atomic.Int64 // bytes of the own file
 	holes, unwritten, encoded float64
 }
 
 // Open opens a target, and for a directory makes and fills the session's own file. Progress, if not
 // nil, gets the share of the file that is filled. Errors name the path; [fs.ErrPermission],
-// [fs.ErrNotExist] and [unix.ENOSPC] are in their chain.
+// [fs.ErrNotExist], [unix.ENOSPC], [ErrReplaced] and [ErrSilent] are in their chain.
 func Open(ctx context.Context, t Target, progress func(share float64)) (*Session, error) {
-	info, err := os.Stat(t.Path)
+	s := &Session{tree: hostfs.Running(), Subject: Subject{Path: t.Path}}
+	ctx, abandon := context.WithCancel(ctx)
+	defer abandon()
+	err := await(ctx, patience, func() uint64 { return uint64(s.filled.Load()) }, func() error {
+		err := s.start(ctx, t, progress)
+		if err != nil {
+			s.shut()
+		}
+		return err
+	})
+	if errors.Is(err, ErrSilent) {
+		err = fmt.Errorf("open %s: %w", t.Path, err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{tree: hostfs.Running(), Subject: Subject{Path: t.Path}}
+	return s, nil
+}
+
+// start opens and prepares the target.
+func (s *Session) start(ctx context.Context, t Target, progress func(share float64)) error {
+	info, err := os.Stat(t.Path)
+	if err != nil {
+		return err
+	}
 	switch mode := info.Mode(); {
 	case mode.IsDir():
 		s.Subject.Kind = "own-file"
 		err = s.create(t)
 	case mode.IsRegular():
 		s.Subject.Kind = "file"
-		err = s.open(t, 0)
+		err = s.open(t, info, 0)
 	case mode&fs.ModeDevice != 0 && mode&fs.ModeCharDevice == 0:
 		s.Subject.Kind = "device"
 		// O_EXCL of a device fails while a file system on it is mounted.
-		err = s.open(t, unix.O_EXCL)
+		err = s.open(t, info, unix.O_EXCL)
 	default:
-		return nil, fmt.Errorf("open %s: neither a directory, nor a file, nor a block device", t.Path)
+		return fmt.Errorf("open %s: neither a directory, nor a file, nor a block device", t.Path)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := s.prepare(ctx, t, progress); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
+	return s.prepare(ctx, t, progress)
 }
 
-// Close closes the target; the session's own file ends with it.
-func (s *Session) Close() {
-	for _, f := range []*os.File{s.file, s.direct} {
+// Close closes the target; the session's own file ends with it. The kernel frees the blocks of that
+// file then, which a frozen file system does not do: after an [ErrSilent] the file ends with the
+// process. Close may be called again.
+func (s *Session) Close() error {
+	if s.held {
+		return nil // whoever made it so has the error
+	}
+	file, direct := s.file, s.direct
+	s.file, s.direct = nil, nil
+	err := await(context.Background(), grace, nil, func() error {
+		shut(file, direct)
+		return nil
+	})
+	if err != nil {
+		s.held = true
+		return fmt.Errorf("close %s: %w", s.Subject.Path, err)
+	}
+	return nil
+}
+
+func (s *Session) shut() { shut(s.file, s.direct) }
+
+func shut(files ...*os.File) {
+	for _, f := range files {
 		if f != nil {
 			_ = f.Close() // every write that counts was flushed, or its figure says otherwise
 		}
@@ -104,17 +144,49 @@ func (s *Session) create(t Target) error {
 	return nil
 }
 
-// open opens an existing file or device.
-func (s *Session) open(t Target, exclusive int) (err error) {
+// open opens an existing file or device, which info describes. Another program may have replaced it
+// meanwhile, by a pipe whose open would wait for a writer.
+func (s *Session) open(t Target, info fs.FileInfo, exclusive int) error {
 	flags := unix.O_RDONLY
 	if t.Overwrite {
 		flags, s.writes = unix.O_RDWR|exclusive, true
 	}
-	s.file, err = os.OpenFile(t.Path, flags, 0)
-	if errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("%w: a file system or another layer uses it", err)
+	fd, err := unix.Open(t.Path, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err == unix.EBUSY {
+		err = fmt.Errorf("%w: a file system or another layer uses it", err)
 	}
-	return err
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: t.Path, Err: err}
+	}
+	s.file = os.NewFile(uintptr(fd), t.Path)
+	now, err := s.file.Stat()
+	// A new file may have the number of the one that was removed.
+	if err == nil && (!os.SameFile(info, now) || info.Mode().Type() != now.Mode().Type()) {
+		err = ErrReplaced
+	}
+	if err == nil {
+		err = unix.SetNonblock(fd, false) // the flag ends io_uring's operations where they would wait
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", t.Path, err)
+	}
+	return nil
+}
+
+// replaced says in a sentence that the path names another file than the one that was opened.
+func (s *Session) replaced() string {
+	if s.Subject.Kind == "own-file" {
+		return ""
+	}
+	opened, err := s.file.Stat()
+	if err != nil {
+		return ""
+	}
+	if now, err := os.Stat(s.Subject.Path); err != nil || !os.SameFile(opened, now) {
+		return fmt.Sprintf("%s was replaced or removed meanwhile: the figures are those of the file that was opened",
+			s.Subject.Path)
+	}
+	return ""
 }
 
 func (s *Session) fd() int { return int(s.file.Fd()) }
@@ -265,9 +337,6 @@ func (s *Session) fill(ctx context.Context, progress func(float64)) error {
 		file = s.direct
 	}
 	for off := int64(0); off < s.Subject.SizeBytes; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		stamp(buffers[0], ^off)
 		n, err := unix.Pwrite(int(file.Fd()), buffers[0][:min(chunk, s.Subject.SizeBytes-off)], off)
 		switch {
@@ -281,6 +350,10 @@ func (s *Session) fill(ctx context.Context, progress func(float64)) error {
 			return fail(err)
 		}
 		off += int64(n)
+		s.filled.Store(off)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if progress != nil {
 			progress(float64(off) / float64(s.Subject.SizeBytes))
 		}

@@ -19,7 +19,7 @@ func Open(context.Context, Target, func(float64)) (*Session, error) {
 }
 
 // Close closes nothing.
-func (s *Session) Close() {}
+func (s *Session) Close() error { return nil }
 
 // Run is Linux only.
 func (s *Session) Run(context.Context, Spec, func(Sample)) (*Result, error) {

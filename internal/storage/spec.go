@@ -174,5 +174,12 @@ const defaultSize = 1 << 30
 // leastSize is the smallest file that a test runs on. Below it a drive's own cache answers.
 const leastSize = 1 << 20
 
+// ErrSilent reports storage that does not answer: a frozen file system, a suspended or lost device.
+// The kernel may hold the process until the storage answers.
+var ErrSilent = errors.New("the file system is frozen, or its device does not answer: nothing has ended")
+
+// ErrReplaced reports a path that names another file than a moment before.
+var ErrReplaced = errors.New("another file has this name now")
+
 // ErrOverwrite reports a write test on an existing file or device without permission to overwrite.
 var ErrOverwrite = errors.New("its content would be lost")

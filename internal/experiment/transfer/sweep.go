@@ -32,13 +32,15 @@ type Point struct {
 	Drops          []drops.Drop `json:"drops"`
 }
 
-// Lost returns how many packets and calls were lost, as far as this host knows.
+// Lost returns how many packets and calls were lost, as far as this host knows. A packet that this
+// host dropped leaves a gap, behind which segments arrive out of order: the larger of the two counts
+// is used, and not their sum.
 func (p Point) Lost() uint64 {
-	lost := p.Resent + p.TCPRetransmits + p.OutOfOrder
+	dropped := uint64(0)
 	for _, d := range p.Drops {
-		lost += d.Total
+		dropped += d.Total
 	}
-	return lost
+	return p.Resent + p.TCPRetransmits + max(dropped, p.OutOfOrder)
 }
 
 // defaultMTU is that of Ethernet.

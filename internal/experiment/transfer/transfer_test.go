@@ -272,6 +272,25 @@ func TestClientCacheIsDiscarded(t *testing.T) {
 	}
 }
 
+// TestLost: what a card missed, and the gap behind it, are one loss.
+func TestLost(t *testing.T) {
+	missed := []drops.Drop{{Place: "nic.eth0.rx_missed_errors", Total: 5}}
+	for _, c := range []struct {
+		p    Point
+		want uint64
+	}{
+		{Point{}, 0},
+		{Point{Drops: missed, OutOfOrder: 5}, 5},
+		{Point{Drops: missed, OutOfOrder: 40}, 40}, // the path lost some too
+		{Point{Drops: missed}, 5},
+		{Point{Drops: missed, Resent: 1, TCPRetransmits: 2}, 8}, // calls, and what this host sent
+	} {
+		if got := c.p.Lost(); got != c.want {
+			t.Errorf("%+v: %d, want %d", c.p, got, c.want)
+		}
+	}
+}
+
 func TestLossesFrom(t *testing.T) {
 	at := func(size int64, lost uint64) Point {
 		return Point{Effective: mount.Effective{ReadSize: size}, OutOfOrder: lost}

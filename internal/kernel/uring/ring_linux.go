@@ -30,6 +30,7 @@ const (
 
 	registerBuffers = 0
 	registerFiles   = 2
+	unregisterFiles = 3
 
 	opFsync      = 3
 	opReadFixed  = 4
@@ -283,8 +284,10 @@ func (r *Ring) Next() (Completion, bool) {
 	}
 }
 
-// Close releases the ring. Operations in flight must have completed.
+// Close releases the ring. Operations in flight must have completed. The kernel frees a ring later,
+// in the background; the file is released now, so that its file system can be unmounted.
 func (r *Ring) Close() {
+	_, _, _ = unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), unregisterFiles, 0, 0, 0, 0) // none is registered yet
 	for _, m := range [][]byte{r.rings, r.entries} {
 		if m != nil {
 			_ = unix.Munmap(m) // ours, so it cannot fail

@@ -1,7 +1,10 @@
 package text
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -62,16 +65,66 @@ func cacheText(d *report.NFSDocument) string {
 	return text + "Nothing was read."
 }
 
+// sweep prints the points. Options that all of them have in common stand above the table, and the
+// places of losses below it, so that the table fits 80 columns.
 func (p *printer) sweep(d *report.NFSDocument) {
+	options := []struct {
+		name string
+		of   func(x transfer.Point) string
+	}{
+		{"rsize", func(x transfer.Point) string { return unit.Bytes(x.ReadSize).String() }},
+		{"wsize", func(x transfer.Point) string { return unit.Bytes(x.WriteSize).String() }},
+		{"nconnect", func(x transfer.Point) string { return strconv.Itoa(x.Connections) }},
+		{"read-ahead", func(x transfer.Point) string { return unit.Bytes(x.ReadAhead).String() }},
+		{"proto", func(x transfer.Point) string { return x.Protocol }},
+	}
+	var varied, common []string
+	for _, o := range options {
+		first := o.of(d.Sweep[0])
+		if slices.ContainsFunc(d.Sweep, func(x transfer.Point) bool { return o.of(x) != first }) {
+			varied = append(varied, o.name)
+		} else {
+			common = append(common, o.name+" "+first)
+		}
+	}
+	if len(common) > 0 {
+		p.wrapped("  ", "All points: "+strings.Join(common, ", "))
+	}
+	named := func(x transfer.Point) string {
+		var all []string
+		for _, o := range options {
+			if slices.Contains(varied, o.name) {
+				all = append(all, o.name+" "+o.of(x))
+			}
+		}
+		return cmp.Or(strings.Join(all, ", "), "all points")
+	}
 	t := newTable(">rsize", ">wsize", ">nconnect", ">read-ahead", "proto", ">read", ">write", ">frames", ">resent",
-		">out of order", "drops", "waits")
+		">misordered", ">dropped", "waits")
+	var lost []string
 	for _, x := range d.Sweep {
-		t.row(unit.Bytes(x.ReadSize), unit.Bytes(x.WriteSize), x.Connections, unit.Bytes(x.ReadAhead), x.Protocol,
-			bytesPerSecond(x.ReadRate), bytesPerSecond(x.WriteRate), x.ReadFrames, x.Resent+x.TCPRetransmits, x.OutOfOrder,
-			dropText(x), x.Waits)
+		row := make([]any, len(options))
+		for i, o := range options {
+			row[i] = ""
+			if slices.Contains(varied, o.name) {
+				row[i] = o.of(x)
+			}
+		}
+		dropped := uint64(0)
+		for _, drop := range x.Drops {
+			dropped += drop.Total
+		}
+		t.row(append(row, bytesPerSecond(x.ReadRate), bytesPerSecond(x.WriteRate), x.ReadFrames, x.Resent+x.TCPRetransmits,
+			x.OutOfOrder, dropped, x.Waits)...)
+		if dropped > 0 {
+			lost = append(lost, fmt.Sprintf("Dropped at %s: %s", named(x), dropText(x)))
+		}
 	}
 	t.print(p, "  ")
 	p.line("")
+	for _, line := range lost {
+		p.wrapped("  ", line)
+	}
 	if c := d.Server.Card; c.Ring > 0 {
 		p.wrapped("  ", fmt.Sprintf("%s (MTU %d) has a receive ring of %d frames. \"frames\" are those of one read call: "+
 			"they come back to back, and read-ahead asks for several at once.", c.Name, c.MTU, c.Ring))
