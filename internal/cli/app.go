@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/linerate/linerate/internal/base/release"
@@ -159,7 +160,12 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(a.versionCommand(), a.guardCommand(), a.labHostCommand(), a.labWorkCommand())
+	const about = "About linerate"
+	root.AddGroup(&cobra.Group{ID: about, Title: about + ":"})
+	root.SetHelpCommandGroupID(about)
+	version := a.versionCommand()
+	version.GroupID = about
+	root.AddCommand(version, a.guardCommand(), a.labHostCommand(), a.labWorkCommand())
 	root.InitDefaultCompletionCmd()
 	a.prepareHelp(root)
 	prepare(root)
@@ -211,6 +217,9 @@ func (a *app) prepareHelp(root *cobra.Command) {
 			of, rest, err := root.Find(words)
 			if err == nil {
 				err = unknownCommand(of, rest)
+			}
+			if near := nearTopics(words); err != nil && len(near) > 0 && !strings.HasPrefix(hintOf(err), "did you mean") {
+				err = usageError{flagError{err, "did you mean linerate help " + strings.Join(near, " or linerate help ") + "?"}}
 			}
 			if err != nil {
 				return err

@@ -111,7 +111,7 @@ func (a *app) calcModeration() *cobra.Command {
 	var q calc.Moderation
 	c := calcFlags{&cobra.Command{
 		Use:   "moderation",
-		Short: "From a rate, an interval or frames per interrupt to the timer and what it costs",
+		Short: "The interrupt timer for a rate, an interval or frames per interrupt, and what it costs",
 		Long: `Calculate an interrupt timer from --interrupts, from --interval, or from --packets with
 --per-interrupt, and what follows: the register of an 8254x, how long a frame waits, the highest
 rate of transactions. --link adds frame times and packet timers, and is the load if --packets
@@ -137,7 +137,7 @@ func (a *app) calcWindow() *cobra.Command {
 	var q calc.Window
 	c := calcFlags{&cobra.Command{
 		Use:   "window",
-		Short: "From two of rate, round trip and window to the third, the scale and the memory",
+		Short: "The third of rate, round trip and window, with the window scale and the memory",
 		Long: `Calculate the third of --rate, --rtt and --window, the window scale, and the memory of
 --connections with that window. With all three, show what the window allows and what the rate
 needs.`,
@@ -155,7 +155,7 @@ func (a *app) calcBurst() *cobra.Command {
 	var q calc.Burst
 	c := calcFlags{&cobra.Command{
 		Use:   "burst",
-		Short: "Which back-to-back frames a buffer or a ring holds, and how many a transfer makes",
+		Short: "How many back-to-back frames a buffer or a ring holds, and how many a transfer makes",
 		Long: `Calculate how many back-to-back frames a NIC's own memory (--buffer) holds, after which time a
 ring is full at line rate (--ring with --link), and how many frames a transfer of NFS over UDP
 makes (--transfer).`,
@@ -202,7 +202,7 @@ func (a *app) calcPolling() *cobra.Command {
 	var q calc.Polling
 	c := calcFlags{&cobra.Command{
 		Use:   "polling",
-		Short: "What a host takes that polls its NIC, and what a link needs",
+		Short: "The packets per second of a host that polls its NIC, and the burst that a link needs",
 		Long: `Calculate the packets per second of a host that looks at its NIC --hz times a second and takes at
 most --burst packets each time, how long a packet waits, and the burst that --link needs.`,
 		Example: "  linerate calc polling --hz 1000 --burst 150 --link 1G",

@@ -46,8 +46,8 @@ confirm over a new connection: an open one may survive a change that blocks ever
 A change may disturb what runs: d0 nothing, d1 new connections, d2 a short loss (rings, MTU), d3 the
 link goes down, d4 a module is loaded anew. --allow sets the highest class; linerate knobs NAME
 shows that of a knob, and what its undo takes. Where the old value does not come back at once, set
-says so before it changes anything. What takes the link of your own ssh session down cannot be
-confirmed at once, and the driver of its card cannot be loaded anew.
+says so before it changes anything. A change that takes down the link of your own ssh session
+cannot be confirmed at once, and the driver of its card cannot be loaded anew.
 A value that is known to stop the card is refused, with the reason; one that check-advice calls
 harmful gets a warning.
 
@@ -250,6 +250,10 @@ func (a *app) confirmCommand() *cobra.Command {
 		Use:         "confirm [ID...]",
 		Annotations: exits(exitNotPermitted, exitLocked, exitInterrupted),
 		Short:       "Let trial changes stay: all of them, or those named",
+		Long: `Let changes that are on trial stay until undo or a restart of the host: all of them, or those named
+by the IDs of linerate history. linerate persist makes them survive a restart. Over a connection
+that the change may cut, confirm from a new one: that it opens shows that the host is reachable.`,
+		Example: "  linerate confirm\n  linerate confirm 0007",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := a.mindRoot("confirm"); err != nil {
 				return err
@@ -269,7 +273,7 @@ func (a *app) confirmCommand() *cobra.Command {
 					// Not a success: the user believes that a change is on trial, and it may have
 					// been undone a second ago.
 					return statusError{status: exitFailed, message: "confirm: no change is on trial",
-						hint: "linerate history shows what happened to it"}
+						hint: "linerate history shows every change and its state"}
 				}
 			}
 			if err := j.Commit(cmd.Context(), args...); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -216,6 +217,12 @@ func TestTopics(t *testing.T) {
 			if len([]rune(line)) > 101 {
 				t.Errorf("%s: a line of %d columns: %s", topic.name, len([]rune(line)), line)
 			}
+		}
+	}
+	for status, meaning := range exitMeanings {
+		word, _, _ := strings.Cut(meaning, " ") // the topic says more of most
+		if line := fmt.Sprintf("\n  %-4d %s", status, word); status != exitFinding && !strings.Contains(topicsText, line) {
+			t.Errorf("the topic exit-status lacks %q", line)
 		}
 	}
 	for _, variable := range []string{"LINERATE_KEY", "LINERATE_STATE", "XDG_STATE_HOME", "NO_COLOR", "TERM"} {

@@ -21,7 +21,7 @@ func (a *app) demoCommand() *cobra.Command {
 	var page string
 	c := &cobra.Command{
 		Use:         "demo",
-		Annotations: exits(exitNotPermitted, exitInterrupted),
+		Annotations: exits(exitPartial, exitNotPermitted, exitInterrupted),
 		Short:       "The whole loop in a private world on this machine: measure, diagnose, tune, prove, undo",
 		Long: `Make two hosts in private namespaces, joined by an emulated 1 Gb/s link with a round trip of 20
 ms. Give the receiver the buffers of 2005, and let linerate find and repair the fault: it
@@ -30,7 +30,8 @@ total, undoes everything and proves that every value is back.
 
 The demo takes about two minutes and touches nothing outside that world. It does not need root
 where the kernel lets ordinary users create namespaces. --json prints the linerate.tune/1
-document of the run.`,
+document of the run. The exit status is 3 when other programs use so much of the machine that the
+rates cannot be compared.`,
 		Example: "  linerate demo\n  linerate demo --json | jq .final",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			scenario, err := scenario.Load(demoScenario)
@@ -90,6 +91,10 @@ func (a *app) demoResult(story *teller, r *lab.Result, page string) error {
 			return err
 		}
 		story.end(r, page)
+	}
+	if r.Disturbed {
+		return statusError{status: exitPartial, message: "demo: " + r.Reason,
+			hint: "run it again when the machine is idle"}
 	}
 	if !r.Pass {
 		return statusError{status: exitFailed, message: "demo: " + r.Reason}

@@ -53,7 +53,7 @@ sockets of this host during its normal work, for --duration, which is then at mo
 Where a processor is the limit, it samples the CPUs for two seconds more, if the kernel permits,
 and the finding names the stages of the network path that take the time.
 
---from-disk PATH answers which of the two holds a copy to TARGET: the disk below PATH, read through
+--from-disk PATH answers which of the two limits a copy to TARGET: the disk below PATH, read through
 the page cache as a copy does, or the path. It measures one after the other, which takes three
 seconds more, and in a directory the time to fill a file without a name.
 

@@ -20,7 +20,7 @@ type fromDiskFlag struct{ path string }
 
 func (f *fromDiskFlag) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.path, "from-disk", "",
-		"also measure this host's disk below `PATH`, and say whether disk or network holds a copy to TARGET; with "+
+		"also measure this host's disk below `PATH`, and say whether disk or network limits a copy to TARGET; with "+
 			"--reverse one from TARGET, for which PATH is a directory")
 }
 

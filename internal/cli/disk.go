@@ -36,7 +36,7 @@ func (a *app) diskCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:         "disk PATH|DEVICE",
 		Annotations: exits(exitPartial, exitNotPermitted, exitInterrupted),
-		Short:       "Measure a disk, and show whose figure each result is",
+		Short:       "Measure a disk, and show whether the disk or a cache answered",
 		Long: `Measure reads and writes of the disk below PATH, and show for each figure whose it is: the
 disk's, or that of a cache that answered in its place.
 

@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"testing"
 
 	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/experiment/goal"
 	"github.com/linerate/linerate/internal/experiment/tune"
+	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -77,5 +80,19 @@ func TestStatusKeepsTheEstimate(t *testing.T) {
 	want := "· pair 1 of 6: ×2\n· with, pair 2: 941 Mb/s  pair 1 of 6: ×2\nkept\n· segment discarded: stolen  \n"
 	if got := screen.String(); got != want {
 		t.Errorf("screen got %q, want %q", got, want)
+	}
+}
+
+// TestDemoBesideOthers: a demo whose rates other programs disturbed has not failed.
+func TestDemoBesideOthers(t *testing.T) {
+	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, env: func(string) string { return "" }}
+	for want, r := range map[int]*lab.Result{
+		exitPartial: {Disturbed: true, Reason: "not judged: other programs used 1.8 of the 2 CPUs"},
+		exitFailed:  {Reason: "a setting differs"},
+		exitOK:      {Pass: true},
+	} {
+		if got := a.finish(a.demoResult(&teller{}, r, "")); got != want {
+			t.Errorf("%+v: status %d, want %d", r, got, want)
+		}
 	}
 }

@@ -94,11 +94,21 @@ func nearFlags(c *cobra.Command, name string) []string {
 	if len(name) < 2 {
 		return nil // a letter begins too many names
 	}
-	names := cobra.Command{SuggestionsMinimumDistance: 2}
+	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden {
-			names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+			names = append(names, f.Name)
 		}
 	})
-	return names.SuggestionsFor(name)
+	return near(names, name)
+}
+
+// near returns the names that are similar to one, or begin with it, as cobra finds commands.
+func near(names []string, typed string) []string {
+	var all cobra.Command
+	all.SuggestionsMinimumDistance = 2
+	for _, name := range names {
+		all.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	return all.SuggestionsFor(typed)
 }

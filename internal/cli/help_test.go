@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // widestHelp bounds the explanation of a command. The width check of the sources lets raw strings
@@ -27,6 +28,12 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s: a line of %d columns, at most %d: %s", c.CommandPath(), n, widestHelp, line)
 			}
 		}
+		// A word between backquotes becomes the name of the value.
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if value, _ := pflag.UnquoteUsage(f); strings.Contains(value, " ") {
+				t.Errorf("%s --%s: the help calls its value %q", c.CommandPath(), f.Name, value)
+			}
+		})
 		for _, sub := range c.Commands() {
 			check(sub)
 		}

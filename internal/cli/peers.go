@@ -35,10 +35,10 @@ func (a *app) peersCommand() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "peers",
-		Short: "Manage the hosts that `serve --peers` answers: a key, rights and an end for each",
+		Short: "Manage the hosts that `serve --peers` answers: a key, rights and an expiry for each",
 		Long: `Manage the hosts that ` + "`linerate serve --peers`" + ` answers. Each peer has a name, a key of its
-own, what it may do, and an end. The keys survive restarts of serve, so that schedules go on. A
-serve that runs takes over every change within a second. A revoked peer loses its connections.
+own, rights and an expiry. The keys survive restarts of serve, so that schedules go on. A running
+serve applies every change within a second. A revoked peer loses its connections.
 
 The peers are in one file, which only its owner may read: of the service
 (` + servicePeers + `) for root, in the state directory for other users, or
@@ -85,7 +85,7 @@ func (a *app) peersListCommand(file *string) *cobra.Command {
 	return &cobra.Command{
 		Use:         "list",
 		Annotations: exits(exitNotPermitted),
-		Short:       "List the peers: what each may do, when its key ends, its last use",
+		Short:       "List the peers: what each may do, when its key expires, its last use",
 		RunE: func(*cobra.Command, []string) error {
 			f, err := a.openPeers(*file)
 			if err != nil {
@@ -100,7 +100,7 @@ func (a *app) peersRevokeCommand(file *string) *cobra.Command {
 	return &cobra.Command{
 		Use:         "revoke NAME",
 		Annotations: exits(exitNotPermitted, exitLocked, exitInterrupted),
-		Short:       "Remove the key of a peer; a serve that runs closes its connections",
+		Short:       "Remove the key of a peer; a running serve closes its connections",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := a.openPeers(*file)
 			if err != nil {

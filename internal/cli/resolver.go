@@ -30,8 +30,8 @@ import (
 func (a *app) resolverCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resolver",
-		Short: "Measure name servers with every answer checked, name what holds one, and tune its options",
-		Long: "Measure how fast a name server answers, name what holds it, tune its options, compare what they do,\n" +
+		Short: "Measure name servers with every answer checked, name what limits one, and tune its options",
+		Long: "Measure how fast a name server answers, name what limits it, tune its options, compare what they do,\n" +
 			"and answer queries for practice.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -203,16 +203,16 @@ where ` + "`linerate serve`" + ` runs and whose key you give (--key), or with --
 	f.Float64Var(&o.FirstRate, "first-rate", 1000, "first rate of --ramp, in queries per second")
 	f.Float64Var(&o.MostLoss, "loss-limit", 0.01, "share of queries without an answer that --ramp accepts")
 	f.DurationVar(&o.MostP99, "p99-limit", 0, "99th percentile of the latency that --ramp accepts; 0: any")
-	f.DurationVar(&o.Duration, "duration", 0, "of the load (default 10s), or of each rate of --ramp (default 2s)")
+	f.DurationVar(&o.Duration, "duration", 0, "length of the load (default 10s), or of each rate of --ramp (default 2s)")
 	f.Uint64Var(&o.Queries, "queries", 0, "end after this many queries; 0: after --duration")
 	f.DurationVar(&o.Timeout, "timeout", 5*time.Second, "a query without an answer after this time is lost")
-	f.DurationVar(&o.Interval, "interval", time.Second, "of interim results")
+	f.DurationVar(&o.Interval, "interval", time.Second, "time between interim results")
 	f.IntVar(&o.Sockets, "sockets", 16, "source ports, or connections")
 	f.IntVar(&o.Workers, "workers", 1, "threads that send and receive over UDP")
 	f.IntVar(&o.PerConnection, "queries-per-connection", 0, "replace a connection after this many queries; 0: never")
 	f.StringVar(&o.ServerName, "server-name", "", "tls, https: verify the certificate for this name; empty: do not verify")
 	f.StringVar(&o.Path, "path", "/dns-query", "https: path of the requests")
-	f.Uint16Var(&farPort, "serve-port", 7070, "port of `linerate serve` on the server, with --key")
+	f.Uint16Var(&farPort, "serve-port", 7070, "with --key: port of linerate serve on the server")
 	f.BoolVar(&confirmed, "i-run-this-server", false, "confirm that you may load this server and the network to it")
 	return c
 }
@@ -325,7 +325,7 @@ label gone, which do not exist: that is what ` + "`resolver measure`" + ` withou
 	f.StringVar(&listenTLS, "listen-tls", "", "address and port of TLS; empty: none")
 	f.StringVar(&faults, "faults", "", "wrong answers, as FAULT=N,FAULT=N for every N-th query")
 	f.DurationVar(&o.Faults.LateBy, "late-by", time.Second, "how late the answers of the fault late are")
-	f.DurationVar(&o.Delay, "delay", 0, "before each answer")
+	f.DurationVar(&o.Delay, "delay", 0, "wait this long before each answer")
 	f.DurationVar(&o.Stall, "stall", 0, "read nothing for this time, once")
 	f.DurationVar(&o.StallAfter, "stall-after", time.Second, "begin the stall this long after the first query")
 	f.Uint32Var(&o.TTL, "ttl", 60, "time to live of the records, in seconds")

@@ -30,14 +30,14 @@ type resolverDiagnoseFlags struct {
 	verbose  bool
 }
 
-// resolverDiagnoseCommand names what holds a name server.
+// resolverDiagnoseCommand names what limits a name server.
 func (a *app) resolverDiagnoseCommand() *cobra.Command {
 	var f resolverDiagnoseFlags
 	c := &cobra.Command{
 		Use:         "diagnose [SERVER]",
 		Annotations: exits(exitFinding, exitNotPermitted, exitInterrupted),
-		Short:       "Name what holds a name server, with evidence",
-		Long: `Name what holds a name server at its present load. SERVER is where it answers, by default
+		Short:       "Name what limits a name server, with evidence",
+		Long: `Name what limits a name server at its present load. SERVER is where it answers, by default
 127.0.0.1:53. Each finding shows its numbers, their sources, and the explanations that were ruled out.
 Nothing is changed, no counter is reset, and no load is sent.
 

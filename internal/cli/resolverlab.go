@@ -82,7 +82,7 @@ them as they would be for a record with 300 s. Nothing outside the namespace cha
 	f := c.Flags()
 	f.StringVar(&recursor, "recursor", "bind", "bind, unbound or knot-resolver")
 	f.IntVar(&o.Names, "name-count", 20_000, "names that the load asks for")
-	f.DurationVar(&o.Duration, "duration", 3*time.Second, "of the load on each configuration")
+	f.DurationVar(&o.Duration, "duration", 3*time.Second, "length of the load on each configuration")
 	f.StringArrayVar(&o.Only, "only", nil, "compare this configuration, by its name in the table; repeatable")
 	f.BoolVar(&noFresh, "no-fresh", false, "do not measure how long a change stays hidden, which takes up to 12s each")
 	f.BoolVar(&inside, "inside", false, "run in the present namespace, which must be new")

@@ -72,7 +72,7 @@ Give it to the other host as LINERATE_KEY or in a file: every user there can rea
 of a command. sudo drops the environment: use --key-file or --key - with it.
 
 --peers instead answers the hosts that ` + "`linerate peers add`" + ` has made keys for: each has a key, an
-end and rights of its own, which survive a restart. --once serves one client, prints nothing but
+expiry and rights of its own, which survive a restart. --once serves one client, prints nothing but
 the line to paste, and ends with that client.
 
 Tests that fill the link run one after the other, first come, first served; a waiting client

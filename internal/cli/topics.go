@@ -29,6 +29,18 @@ func topics() []topic {
 	return all
 }
 
+// nearTopics returns the topics whose names are similar to the words of a help request.
+func nearTopics(words []string) []string {
+	if len(words) != 1 {
+		return nil
+	}
+	var names []string
+	for _, t := range topics() {
+		names = append(names, t.name)
+	}
+	return near(names, words[0])
+}
+
 // topicList returns the lines that name the topics, for the help of help.
 func topicList() string {
 	var list strings.Builder

@@ -80,7 +80,7 @@ has shorter ones and no other program writes to their table.
 
 --advice FILE tries the settings of a file instead of the remedies: a sysctl.conf, a TuneD profile, a
 script or a page, as check-advice reads them. The experiment then shows which of them help on this
-path. Settings that this kernel ignores, has no more or is harmed by are left alone, with the reason.
+path. Settings that this kernel ignores or no longer has, and harmful ones, are left alone, with the reason.
 
 --role ROLE tries what linerate plan would set for a host of this role (bulk, web, router, firewall,
 latency, nameserver or nfs), with values from this host and the round trip of this path. It also

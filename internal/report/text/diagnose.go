@@ -225,7 +225,7 @@ func Explain(w io.Writer, d *report.ExplainDocument, s Style) error {
 	return p.err
 }
 
-// holder says what holds a copy. Only a disk's figure is called the disk.
+// holder says what limits a copy. Only a disk's figure is called the disk.
 func holder(c *storage.Copy) string {
 	subject := "Storage"
 	if c.OfDisk() {

@@ -26,7 +26,7 @@ func Peers(w io.Writer, d *report.PeersDocument, s Style) error {
 		p.exact("  %s", d.Added.Command)
 		p.wrapped("", "`linerate serve --peers` answers this key; one that runs does so within a second")
 	case d.Revoked != "":
-		p.wrapped("", d.Revoked+" is revoked: a serve that runs closes its connections within a second, "+
+		p.wrapped("", d.Revoked+" is revoked: a running serve closes its connections within a second, "+
 			"and takes back its trials")
 	case len(d.Peers) == 0:
 		p.wrapped("", "no peer is in "+d.File+": `linerate peers add NAME` makes a key")
