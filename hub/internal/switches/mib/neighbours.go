@@ -88,8 +88,9 @@ func identifier(b []byte, address bool) string {
 	if h := hardware(b); address && h != nil {
 		return h.String()
 	}
-	if h := hardware(b); h != nil && (!utf8.Valid(b) || bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' })) {
-		return h.String()
+	if trimmed := bytes.TrimRight(b, "\x00"); !utf8.Valid(trimmed) ||
+		bytes.ContainsFunc(trimmed, func(r rune) bool { return r < ' ' }) {
+		return net.HardwareAddr(b[:min(len(b), 20)]).String()
 	}
 	return text(b, 64)
 }

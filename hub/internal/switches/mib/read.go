@@ -218,7 +218,10 @@ func (s *Snapshot) makePorts(names, facts Table, patterns []string) {
 			}
 		}
 	}
-	taken := make(map[string]bool)
+	called := make(map[string]int) // how many ports have a name
+	for index := range rows {
+		called[nameOf(names, facts, index)]++
+	}
 	for _, index := range slices.SortedFunc(maps.Keys(rows), byOID) {
 		n, err := strconv.ParseUint(index, 10, 32)
 		if err != nil || n == 0 || n > 1<<31-1 {
@@ -228,9 +231,10 @@ func (s *Snapshot) makePorts(names, facts Table, patterns []string) {
 		kind, _ := facts.number(ifType, index)
 		p := Port{Index: uint32(n), Type: int(kind & 0xffff), Descr: text(facts.bytes(ifDescr, index), 64),
 			Alias: text(names.bytes(ifAlias, index), 64), Address: hardware(facts.bytes(ifPhysAddress, index))}
-		p.Name = cmp.Or(text(names.bytes(ifName, index), 64), p.Descr)
-		if p.Name == "" || taken[p.Name] {
+		p.Name = nameOf(names, facts, index)
+		for p.Name == "" || called[p.Name] > 1 { // again, if that is the name of another port
 			p.Name = strings.TrimSpace(fmt.Sprintf("%s #%d", p.Name, p.Index))
+			called[p.Name]++
 		}
 		admin, _ := facts.number(ifAdminStatus, index)
 		oper, _ := facts.number(ifOperStatus, index)
@@ -240,7 +244,6 @@ func (s *Snapshot) makePorts(names, facts Table, patterns []string) {
 		if !p.wanted(patterns) {
 			continue
 		}
-		taken[p.Name] = true
 		if len(s.Ports) >= MostPorts {
 			s.LeftOut++
 			continue
@@ -251,6 +254,11 @@ func (s *Snapshot) makePorts(names, facts Table, patterns []string) {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("%d ports beyond %d are left out: name the ones to keep in ports",
 			s.LeftOut, MostPorts))
 	}
+}
+
+// nameOf returns what a port is called; several may be called the same.
+func nameOf(names, facts Table, index string) string {
+	return cmp.Or(text(names.bytes(ifName, index), 64), text(facts.bytes(ifDescr, index), 64))
 }
 
 // speed prefers ifHighSpeed, which counts megabits; ifSpeed ends at 4.3 Gb/s.
