@@ -58,6 +58,9 @@ func TestRegistry(t *testing.T) {
 		evidence.LocalDrops, evidence.Healthy}
 	rules = append(rules, disks.Codes()...)
 	rules = append(rules, resolvers.Codes()...)
+	// Package switches of the hub, which this module does not import, gives these; its own test compares them.
+	rules = append(rules, evidence.SwitchHalfDuplex, evidence.SwitchPortErrors, evidence.SwitchPortDiscards,
+		evidence.LossAtSwitch)
 	for _, r := range diagnose.Rules() {
 		rules = append(rules, r.Code)
 	}

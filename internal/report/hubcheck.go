@@ -15,12 +15,13 @@ type HubCheckDocument struct {
 	Schedules        []string `json:"schedules"`    // names of the measurements at intervals
 	Alerts           []string `json:"alerts"`       // names of the rules, including the built-in ones
 	RemoteWrites     []string `json:"remote_write"` // addresses of stores that receive the samples
+	Switches         []string `json:"switches"`     // names of the switches whose ports the hub reads
 }
 
 // NewHubCheck returns d with the envelope, and with empty lists instead of missing ones.
 func NewHubCheck(e Envelope, d HubCheckDocument) *HubCheckDocument {
 	d.Envelope = e.Of(SchemaHubCheck)
-	for _, list := range []*[]string{&d.Schedules, &d.Alerts, &d.RemoteWrites} {
+	for _, list := range []*[]string{&d.Schedules, &d.Alerts, &d.RemoteWrites, &d.Switches} {
 		if *list == nil {
 			*list = []string{} // JSON: an empty list, not null
 		}

@@ -87,6 +87,7 @@ var documents = []Described{
 	{SchemaPeers, PeersDocument{}},
 	{SchemaAgent, AgentDocument{}},
 	{SchemaHubCheck, HubCheckDocument{}},
+	{SchemaSwitch, SwitchDocument{}},
 	{SchemaVersion, VersionDocument{}},
 	{SchemaProfile, ProfileDocument{}},
 	{SchemaProfileCompare, ProfileCompareDocument{}},

@@ -22,6 +22,9 @@ func (a *app) printCheck(c Config, file string) error {
 	for i := range rules {
 		doc.Alerts = append(doc.Alerts, rules[i].Name)
 	}
+	for i := range c.Switches {
+		doc.Switches = append(doc.Switches, c.Switches[i].Name)
+	}
 	for _, w := range c.RemoteWrites {
 		doc.RemoteWrites = append(doc.RemoteWrites, w.URL)
 	}
@@ -34,7 +37,7 @@ func (a *app) printCheck(c Config, file string) error {
 	fmt.Fprintf(a.out, "%s: valid\n", file)
 	fmt.Fprintf(a.out, "listens on %s, keeps %v of samples in %s, at most %d bytes\n", c.Listen, c.Retention, c.Data,
 		int64(c.MaxSize))
-	_, err = fmt.Fprintf(a.out, "%d schedules, %d alert rules, %d remote write receivers\n",
-		len(c.Schedules), len(rules), len(c.RemoteWrites))
+	_, err = fmt.Fprintf(a.out, "%d schedules, %d alert rules, %d remote write receivers, %d switches\n",
+		len(c.Schedules), len(rules), len(c.RemoteWrites), len(c.Switches))
 	return err
 }

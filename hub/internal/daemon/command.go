@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/hub/internal/fleet/desk"
+	"github.com/linerate/linerate/hub/internal/switches/snmp"
 	"github.com/linerate/linerate/hub/internal/web"
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/release"
@@ -86,7 +87,7 @@ func exitStatus(err error) int {
 		return exitPartial
 	case errors.Is(err, durable.ErrLocked):
 		return exitLocked
-	case errors.Is(err, desk.ErrNoHub):
+	case errors.Is(err, desk.ErrNoHub), errors.Is(err, snmp.ErrSilent):
 		return exitUnreachable
 	case errors.Is(err, fs.ErrPermission):
 		return exitNotPermitted
@@ -201,6 +202,7 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 		c.SetHelpTemplate(c.HelpTemplate() + fleetExitHelp)
 		root.AddCommand(c)
 	}
+	root.AddCommand(a.switchCommand(&f))
 	root.AddCommand(a.fleetCommand(&f))
 	finishHelp(root)
 	a.prepareHelp(root)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/linerate/linerate/hub/internal/alert"
 	"github.com/linerate/linerate/hub/internal/schedule"
+	"github.com/linerate/linerate/hub/internal/switches"
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
@@ -54,6 +55,8 @@ type Config struct {
 	RuleFiles []string `yaml:"rule_files"`
 
 	Fleet Fleet `yaml:"fleet"` // other hosts
+
+	Switches []switches.Config `yaml:"switches"` // whose ports the hub reads by SNMP
 }
 
 // Size is a number of bytes, in the form that package unit parses.
@@ -116,6 +119,9 @@ func (c *Config) Validate() error {
 		return err
 	}
 	if err := alert.Validate(c.Alerts, c.RuleFiles...); err != nil {
+		return err
+	}
+	if err := switches.Validate(c.Switches); err != nil {
 		return err
 	}
 	if c.Retention < 0 || c.EventRetention < 0 {

@@ -19,6 +19,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/hub/internal/record/remote"
 	"github.com/linerate/linerate/hub/internal/schedule"
+	"github.com/linerate/linerate/hub/internal/switches"
 	"github.com/linerate/linerate/hub/internal/timeline"
 	"github.com/linerate/linerate/hub/internal/timeline/follow"
 	"github.com/linerate/linerate/hub/internal/web"
@@ -46,6 +47,7 @@ type daemon struct {
 	scheduler *schedule.Scheduler
 	watcher   *alert.Watcher
 	follower  *follow.Follower
+	switches  *switches.Poller
 	writers   []*remote.Writer
 }
 
@@ -131,6 +133,7 @@ func Run(ctx context.Context, c Config, o Options) error {
 	start(d.scheduler.Run)
 	start(d.watcher.Run)
 	start(d.followHost)
+	start(d.switches.Run)
 	if fleet != nil {
 		parts.Go(func() {
 			if err := fleet.Run(ctx); err != nil {
@@ -175,6 +178,7 @@ func (d *daemon) prepare(url string) error {
 	}); err != nil {
 		return err
 	}
+	d.openSwitches()
 	rules, err := alert.Rules(c.Alerts, c.RuleFiles...)
 	if err != nil {
 		return err
@@ -252,7 +256,7 @@ func (d *daemon) handler() http.Handler {
 	answers := api.New(api.Options{
 		Host: d.config.Host, Version: version, Store: d.store, Readings: d.board.readings, Every: interval,
 		Timeline: d.events,
-		Status:   d.status, Hosts: d.hosts, Findings: d.findings, Matrix: d.scheduler.Matrix, Alerts: d.watcher.Active,
+		Status:   d.status, Hosts: d.hosts, Findings: d.findings, Switches: d.switches.Switches, Matrix: d.scheduler.Matrix, Alerts: d.watcher.Active,
 		Log: d.log, Metrics: AllMetrics(),
 	})
 	mux := http.NewServeMux()

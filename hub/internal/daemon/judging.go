@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/linerate/linerate/hub/internal/switches"
 	"github.com/linerate/linerate/internal/experiment/loop"
 )
 
@@ -14,7 +15,7 @@ const (
 )
 
 // judgeHost diagnoses this host each minute as `linerate diagnose` does without a peer. It sends
-// nothing and changes nothing.
+// nothing and changes nothing. Findings of the switches that the hub reads are joined to its own.
 func (d *daemon) judgeHost(ctx context.Context) {
 	look := func() {
 		v, err := loop.Watch(ctx, loop.WatchOptions{Duration: judgeWatch})
@@ -28,8 +29,10 @@ func (d *daemon) judgeHost(ctx context.Context) {
 			return
 		}
 		now := time.Now()
-		d.board.judge(now, v.Findings)
-		d.follower.Findings(now, v.Findings)
+		ports, attached := d.switches.Findings()
+		found := switches.Join(v.Findings, ports, attached)
+		d.board.judge(now, found)
+		d.follower.Findings(now, found)
 	}
 	look()
 	for range ticks(ctx, judgeEvery) {

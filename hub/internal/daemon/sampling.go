@@ -16,6 +16,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/record/remote"
 	"github.com/linerate/linerate/hub/internal/rules"
 	"github.com/linerate/linerate/hub/internal/schedule"
+	"github.com/linerate/linerate/hub/internal/switches"
 	"github.com/linerate/linerate/internal/firewall/read"
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/kernel/sys"
@@ -153,7 +154,7 @@ func Metrics() []*sample.Metric {
 
 // AllMetrics returns the metrics of everything that a hub keeps, sorted by name.
 func AllMetrics() []*sample.Metric {
-	all := slices.Concat(sample.Metrics(), peak.Metrics(), rules.Metrics(), schedule.Metrics(), record.Metrics(),
+	all := slices.Concat(sample.Metrics(), peak.Metrics(), rules.Metrics(), schedule.Metrics(), switches.Metrics(), record.Metrics(),
 		remote.Metrics(), Metrics())
 	slices.SortFunc(all, func(a, b *sample.Metric) int { return cmp.Compare(a.Name, b.Name) })
 	return all

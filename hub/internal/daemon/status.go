@@ -18,7 +18,7 @@ func (d *daemon) status() api.Status {
 		Disk:   api.DiskOf(s),
 		Series: s.Series, SamplesPerSecond: s.SamplesPerSecond, Loading: s.Loading,
 		Warnings: slices.Concat(d.board.warnings(), d.scheduler.Warnings(), d.watcher.Warnings(), d.writerWarnings(),
-			d.lostWarnings(), d.events.Status().Warnings),
+			d.lostWarnings(), d.switches.Warnings(), d.events.Status().Warnings),
 	}
 	if !s.Oldest.IsZero() {
 		out.Oldest = &s.Oldest

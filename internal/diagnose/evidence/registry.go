@@ -79,6 +79,10 @@ const (
 	ResolverLogCost            Code = "resolver-log-cost"
 	ResolverDNSSECCost         Code = "resolver-dnssec-cost"
 	ResolverNothingToTune      Code = "resolver-nothing-to-tune"
+	SwitchHalfDuplex           Code = "switch-half-duplex"
+	SwitchPortErrors           Code = "switch-port-errors"
+	SwitchPortDiscards         Code = "switch-port-discards"
+	LossAtSwitch               Code = "loss-at-switch"
 	MeasurementUnreliable      Code = "measurement-unreliable"
 	DriverFault                Code = "driver-fault"
 	LinkFlapping               Code = "link-flapping"
@@ -124,6 +128,9 @@ var codes = []Code{
 	// Name servers, likewise.
 	ResolverSingleWorker, ResolverUDPDrops, ResolverTCPBound, ResolverRecursiveClients, ResolverCacheTooSmall,
 	ResolverLameUpstream, ResolverUpstreamSlow, ResolverLogCost, ResolverDNSSECCost, ResolverNothingToTune,
+
+	// Ports of switches, which linerate-hub reads.
+	LossAtSwitch, SwitchHalfDuplex, SwitchPortErrors, SwitchPortDiscards,
 }
 
 // Order returns the place of a code in the order of certainty; -1 if it does not exist.

@@ -20,6 +20,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/record"
 	"github.com/linerate/linerate/hub/internal/timeline"
 	"github.com/linerate/linerate/internal/host/sample"
+	"github.com/linerate/linerate/internal/report"
 )
 
 // Options are the sources of answers. A nil func answers with an empty list.
@@ -39,6 +40,7 @@ type Options struct {
 	Status   func() Status
 	Hosts    func() []Host
 	Findings func() Findings
+	Switches func() []report.Switch
 	Matrix   func() []Cell
 	// Alerts returns the pending and firing alerts.
 	Alerts func() []alert.Active

@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/schedule"
 	"github.com/linerate/linerate/hub/internal/timeline"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/report"
 )
 
 // envelope is the beginning of every document of a hub.
@@ -95,6 +96,7 @@ func (a *api) own() map[string]route {
 		root + "hosts":        {false, a.hosts},
 		root + "events":       {false, a.events},
 		root + "findings":     {false, a.findings},
+		root + "switches":     {false, a.switches},
 		root + "compare":      {false, a.compare},
 		root + "matrix":       {false, a.matrix},
 		root + "openapi.json": {false, described},
@@ -154,6 +156,21 @@ func (a *api) findings(w http.ResponseWriter, _ *http.Request) error {
 		envelope
 		Findings
 	}{a.envelope("findings"), f})
+}
+
+// switches answers with the switches that the hub reads, each as in linerate.switch/1.
+func (a *api) switches(w http.ResponseWriter, _ *http.Request) error {
+	all := []report.Switch{}
+	if a.Switches != nil {
+		all = append(all, a.Switches()...)
+	}
+	for i := range all {
+		all[i].Fill()
+	}
+	return document(w, struct {
+		envelope
+		Switches []report.Switch `json:"switches"`
+	}{a.envelope("switches"), all})
 }
 
 func (a *api) matrix(w http.ResponseWriter, _ *http.Request) error {
