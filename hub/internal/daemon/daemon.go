@@ -139,7 +139,7 @@ func Run(ctx context.Context, c Config, o Options) error {
 		})
 	}
 
-	handler := d.handler()
+	handler := d.handler(fleet)
 	served = true
 	parts.Go(func() {
 		if err := server.Serve(ctx, handler); err != nil {
@@ -248,13 +248,17 @@ func (h hinted) Unwrap() error { return h.error }
 func (h hinted) Hint() string { return h.hint }
 
 // handler returns what answers at the page's address.
-func (d *daemon) handler() http.Handler {
-	answers := api.New(api.Options{
+func (d *daemon) handler(fleet *desk.Desk) http.Handler {
+	o := api.Options{
 		Host: d.config.Host, Version: version, Store: d.store, Readings: d.board.readings, Every: interval,
 		Timeline: d.events,
 		Status:   d.status, Hosts: d.hosts, Findings: d.findings, Matrix: d.scheduler.Matrix, Alerts: d.watcher.Active,
 		Log: d.log, Metrics: AllMetrics(),
-	})
+	}
+	if fleet != nil {
+		o.Fleet = fleet
+	}
+	answers := api.New(o)
 	mux := http.NewServeMux()
 	mux.Handle("/", page.Handler())
 	for _, path := range []string{"/api/", "/metrics", "/healthz"} {
