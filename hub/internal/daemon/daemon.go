@@ -25,6 +25,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/web/api"
 	"github.com/linerate/linerate/hub/internal/web/page"
 	"github.com/linerate/linerate/internal/host/sample"
+	"github.com/linerate/linerate/internal/traffic/lease"
 )
 
 // Options are what a configuration file does not have.
@@ -171,7 +172,7 @@ func (d *daemon) prepare(url string) error {
 	if d.scheduler, err = schedule.New(schedule.Options{
 		Schedules: c.Schedules, Host: c.Host, Version: version, States: []string{c.State},
 		Dir: filepath.Join(c.Data, "schedules"), Log: d.log,
-		Append: d.measured, Put: d.events.Put, Busy: d.busy,
+		Append: d.measured, Put: d.events.Put, Busy: d.busy, Lease: &lease.Lease{},
 	}); err != nil {
 		return err
 	}

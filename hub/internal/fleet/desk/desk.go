@@ -61,7 +61,8 @@ type Desk struct {
 	queue   chan string
 	renewed map[string]time.Time // when a stranger was asked to renew
 
-	shown shown
+	shown     shown
+	measuring sync.Mutex // held by the one mesh that is measured
 }
 
 // The directories below that of the fleet.

@@ -41,6 +41,7 @@ type Host struct {
 	knobs   knob.Backend
 	version string
 	log     *slog.Logger
+	measure string // HOST:PORT where other hosts may measure this one
 
 	mu       sync.Mutex
 	snapshot *host.Snapshot
@@ -52,6 +53,19 @@ type Host struct {
 // NewHost returns the source of this host. [Host.Run] must run beside it.
 func NewHost(r Reader, knobs knob.Backend, version string, log *slog.Logger) *Host {
 	return &Host{reader: r, knobs: knobs, version: version, log: log}
+}
+
+// ServeAt says where other hosts may measure this one. It is called before Run.
+func (h *Host) ServeAt(address string) { h.measure = address }
+
+// Speed returns the speed of the fastest interface in bits per second; 0: not known.
+func (h *Host) Speed() float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.facts.Cards) == 0 {
+		return 0
+	}
+	return h.facts.Cards[0].SpeedBitsPerSec
 }
 
 // Run reads the host until the context ends.
@@ -83,7 +97,7 @@ func (h *Host) read(ctx context.Context) {
 		return
 	}
 	f := inventory.Of(v.Near, v.Findings, h.version)
-	f.Kept = h.kept(ctx)
+	f.Kept, f.Measure = h.kept(ctx), h.measure
 	h.mu.Lock()
 	h.snapshot = v.Near
 	h.mu.Unlock()
