@@ -176,6 +176,11 @@ func (a *app) serveNode(ctx context.Context, h *join.Home, f nodeFlags, log *slo
 	prober := &node.Prober{KeyFile: f.meshKey, Policy: f.policy, Version: version, Lease: &lease.Lease{},
 		Speed: source.Speed}
 	source.ServeAt(f.serve)
+	source.AfterRead = func() {
+		if err := trim(); err != nil {
+			log.Debug("trim the resident size", "error", err)
+		}
+	}
 	ctx, stop := context.WithCancel(ctx)
 	var parts sync.WaitGroup
 	defer parts.Wait()

@@ -43,6 +43,9 @@ type Host struct {
 	log     *slog.Logger
 	measure string // HOST:PORT where other hosts may measure this one
 
+	// AfterRead is called after each reading of the host; nil: nothing. It is set before Run.
+	AfterRead func()
+
 	mu       sync.Mutex
 	snapshot *host.Snapshot
 	facts    inventory.Facts
@@ -88,6 +91,9 @@ func (h *Host) Run(ctx context.Context) {
 
 // read takes a snapshot and a verdict.
 func (h *Host) read(ctx context.Context) {
+	if h.AfterRead != nil {
+		defer h.AfterRead()
+	}
 	v, err := loop.Watch(ctx, loop.WatchOptions{Duration: watchFor})
 	if ctx.Err() != nil {
 		return
