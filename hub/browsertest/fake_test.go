@@ -41,20 +41,21 @@ const hostile = `"><img src=x onerror="window.owned=1"><script>window.owned=1</s
 // fake is a hub that answers as the real one does, with figures computed from the time. Its fields
 // are set before the first request.
 type fake struct {
-	interfaces int    // of the first host
-	hostile    bool   // names, titles and documents are made to break the page
-	empty      bool   // nothing was ever recorded
-	loading    bool   // the history is being read
-	disk       string // state of the disk
-	status     int    // of every answer of the API that is not 200
-	crowded    bool   // a hundred changes within an hour
-	pinged     bool   // a measurement each minute, by a schedule
-	burst      bool   // the first interface received 40 Gb/s for one second, twenty minutes ago
-	fresh      bool   // the first sample is 40 seconds old
-	noted      bool   // the hub has four warnings, and two gaps
-	long       bool   // interfaces have names as long as they may be
-	silent     bool   // the newest sample is minutes old
-	password   string // required; empty: none
+	interfaces int        // of the first host
+	hostile    bool       // names, titles and documents are made to break the page
+	empty      bool       // nothing was ever recorded
+	loading    bool       // the history is being read
+	disk       string     // state of the disk
+	status     int        // of every answer of the API that is not 200
+	crowded    bool       // a hundred changes within an hour
+	pinged     bool       // a measurement each minute, by a schedule
+	burst      bool       // the first interface received 40 Gb/s for one second, twenty minutes ago
+	fresh      bool       // the first sample is 40 seconds old
+	noted      bool       // the hub has four warnings, and two gaps
+	long       bool       // interfaces have names as long as they may be
+	silent     bool       // the newest sample is minutes old
+	password   string     // required; empty: none
+	members    *fakeHosts // of the fleet; nil: there is none
 
 	mu       sync.Mutex
 	requests []string
@@ -72,6 +73,8 @@ func (f *fake) serve(t *testing.T) string {
 		"/api/linerate/v1/documents/{id}": f.document,
 		"/api/v1/query":                   f.query, "/api/v1/query_range": f.query,
 	}
+	mux.HandleFunc("GET /api/linerate/v1/fleet", f.serveFleet)
+	mux.HandleFunc("GET /api/linerate/v1/fleet/", f.serveFleet)
 	for path, answer := range api {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
 			f.mu.Lock()
@@ -179,6 +182,11 @@ func (f *fake) statusDocument(*http.Request) any {
 		"started": fakeNow.Add(-33 * time.Hour), "now": fakeNow, "retention_seconds": 30 * 86400,
 		"oldest": fakeNow.Add(-30 * 24 * time.Hour),
 		"disk":   disk, "series": 900, "samples_per_second": 900.0, "loading": f.loading, "warnings": []string{}}
+	f.mu.Lock()
+	if f.members != nil {
+		status["fleet"] = true
+	}
+	f.mu.Unlock()
 	if f.noted {
 		status["warnings"] = []string{
 			"events: the page does not show tunes and measurements from the command line of this host: only root may " +

@@ -30,6 +30,7 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/lease"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -271,7 +272,7 @@ func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits,
 	}
 	return peer.ServerOptions{
 		Backend: live.New(), Version: version, Tuning: f.tuning.allowed,
-		MaxClients: f.maxClients, AtOnce: f.atOnce, Limits: native,
+		MaxClients: f.maxClients, AtOnce: f.atOnce, Limits: native, Lease: &lease.Lease{},
 		KeyExpires: f.keyExpires, KeyClients: f.keyClients, Once: f.once,
 		OpenJournal: func() (*journal.Journal, error) {
 			backend := hazard.Backend{Backend: live.New(), Warn: func(h hazard.Hazard) { log("a client sets " + h.String()) }}

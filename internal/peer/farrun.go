@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"reflect"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/lease"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -59,6 +61,13 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	returned, err := c.takeLease(ctx, spec)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	entered := leave
+	leave = func() { returned(); entered() }
 	// The gate treats an unknown address (ssh without one) as one source.
 	from, _ := netip.ParseAddr(c.ip)
 	visit, err := c.Gate.EnterKnown(from) // clients that come this far have shown the key
@@ -110,6 +119,52 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 	r.start = time.AfterFunc(startWait, func() { c.expireRun(r) })
 	c.run.mu.Unlock()
 	return runAnswer{r.queue.Token()}, nil
+}
+
+// leaseWait is how long a test waits for the lease of this host. Two hosts that test each other at
+// the same time hold one lease each: the wait is short, and one of them tries again.
+const leaseWait, leaseLook = 2 * time.Second, 100 * time.Millisecond
+
+// takeLease takes the lease of this host for a heavy test. A client on this host is the test's other
+// role, and may have the lease already.
+func (c *session) takeLease(ctx context.Context, spec traffic.Spec) (release func(), err error) {
+	if c.Lease == nil || weigh(spec) == light || c.local() {
+		return func() {}, nil
+	}
+	look := time.NewTicker(leaseLook)
+	defer look.Stop()
+	for end := time.Now().Add(leaseWait); ; {
+		release, err := c.Lease.Take()
+		if err == nil {
+			return release, nil
+		}
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("%w: %s", ErrBusy, lease.ErrBusy)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for another load test to end: %w", ctx.Err())
+		case <-look.C:
+		}
+	}
+}
+
+// local reports whether the client is on this host.
+func (c *session) local() bool {
+	from, err := netip.ParseAddr(c.ip)
+	if err != nil {
+		return false
+	}
+	if from.Unmap().IsLoopback() {
+		return true
+	}
+	own, _ := net.InterfaceAddrs() // without a list, the client is another host
+	for _, a := range own {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Unmap() == from.Unmap() {
+			return true
+		}
+	}
+	return false
 }
 
 // expect prepares the port for the data connections of a test.

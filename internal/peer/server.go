@@ -24,6 +24,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/echo"
+	"github.com/linerate/linerate/internal/traffic/lease"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -98,7 +99,9 @@ type ServerOptions struct {
 	KeyClients int
 	// bounds what sources may take in all, shared with the servers of other dialects; nil: a
 	// private one with default limits
-	Gate     *admission.Gate
+	Gate *admission.Gate
+	// Lease is the right to load this host, which heavy tests of other hosts take; nil: they need none
+	Lease    *lease.Lease
 	Echo     *echo.Server // answers UDP pings; when nil, Serve and ServeStdio open one
 	Version  string       // of this linerate, for display
 	HostName string       // default os.Hostname

@@ -102,6 +102,7 @@ var documents = []Described{
 	{SchemaFleetInvite, FleetInviteDocument{}},
 	{SchemaFleetDecide, FleetDecideDocument{}},
 	{SchemaFleetJoin, FleetJoinDocument{}},
+	{SchemaFleetMeasure, FleetMeasureDocument{}},
 }
 
 // enums are the string types with a closed set of values.

@@ -26,6 +26,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/web/api"
 	"github.com/linerate/linerate/hub/internal/web/page"
 	"github.com/linerate/linerate/internal/host/sample"
+	"github.com/linerate/linerate/internal/traffic/lease"
 )
 
 // Options are what a configuration file does not have.
@@ -142,7 +143,7 @@ func Run(ctx context.Context, c Config, o Options) error {
 		})
 	}
 
-	handler := d.handler()
+	handler := d.handler(fleet)
 	served = true
 	parts.Go(func() {
 		if err := server.Serve(ctx, handler); err != nil {
@@ -174,7 +175,7 @@ func (d *daemon) prepare(url string) error {
 	if d.scheduler, err = schedule.New(schedule.Options{
 		Schedules: c.Schedules, Host: c.Host, Version: version, States: []string{c.State},
 		Dir: filepath.Join(c.Data, "schedules"), Log: d.log,
-		Append: d.measured, Put: d.events.Put, Busy: d.busy,
+		Append: d.measured, Put: d.events.Put, Busy: d.busy, Lease: &lease.Lease{},
 	}); err != nil {
 		return err
 	}
@@ -252,13 +253,17 @@ func (h hinted) Unwrap() error { return h.error }
 func (h hinted) Hint() string { return h.hint }
 
 // handler returns what answers at the page's address.
-func (d *daemon) handler() http.Handler {
-	answers := api.New(api.Options{
+func (d *daemon) handler(fleet *desk.Desk) http.Handler {
+	o := api.Options{
 		Host: d.config.Host, Version: version, Store: d.store, Readings: d.board.readings, Every: interval,
 		Timeline: d.events,
 		Status:   d.status, Hosts: d.hosts, Findings: d.findings, Switches: d.switches.Switches, Matrix: d.scheduler.Matrix, Alerts: d.watcher.Active,
 		Log: d.log, Metrics: AllMetrics(),
-	})
+	}
+	if fleet != nil {
+		o.Fleet = fleet
+	}
+	answers := api.New(o)
 	mux := http.NewServeMux()
 	mux.Handle("/", page.Handler())
 	for _, path := range []string{"/api/", "/metrics", "/healthz"} {

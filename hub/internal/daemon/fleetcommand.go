@@ -112,6 +112,7 @@ No selection means every host.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	for _, sub := range []*cobra.Command{a.statusCommand(f), a.hostsCommand(f), a.askCommand(f), a.fetchCommand(f),
+		a.measureCommand(f),
 		a.decideCommand(f, desk.DoApprove, "approve ID...", "Make waiting or quarantined hosts members"),
 		a.decideCommand(f, desk.DoRemove, "remove ID...", "End the membership of hosts, and their connections"),
 		a.decideCommand(f, desk.DoWithdraw, "withdraw ID...", "End invitations"), a.resolverCommand(f)} {

@@ -18,7 +18,9 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/member"
 	"github.com/linerate/linerate/hub/internal/fleet/node"
 	"github.com/linerate/linerate/internal/change/knob/live"
+	"github.com/linerate/linerate/internal/peer/policy"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/traffic/lease"
 )
 
 //go:embed linerate-node.service
@@ -120,6 +122,7 @@ func (a *app) leaveCommand() *cobra.Command {
 // nodeFlags are the flags of `linerate-hub node`.
 type nodeFlags struct {
 	home, log, state, agent string
+	serve, meshKey, policy  string
 	rotate                  bool
 }
 
@@ -158,6 +161,9 @@ documents. It reads what every user may read, and asks ` + "`linerate agent`" + 
 	flags.StringVar(&f.log, "log", "text", "format of the log on standard error: text, json")
 	flags.StringVar(&f.state, "state", "/var/lib/linerate", "directory of linerate's journal, runs and measurements")
 	flags.StringVar(&f.agent, "agent", DefaultAgent, "socket of 'linerate agent'")
+	flags.StringVar(&f.serve, "serve", "", "HOST:PORT of linerate serve on this host, where other hosts of the fleet measure it")
+	flags.StringVar(&f.meshKey, "mesh-key", "/etc/linerate/mesh.key", "file with the key that all linerate serve of the fleet let in")
+	flags.StringVar(&f.policy, "policy", policy.DefaultPath, "file that limits what the fleet may measure from here")
 	flags.BoolVar(&f.rotate, "rotate", false, "give this host a new key, and end; restart the node afterwards")
 	return c
 }
@@ -167,12 +173,20 @@ func (a *app) serveNode(ctx context.Context, h *join.Home, f nodeFlags, log *slo
 	debug.SetMemoryLimit(nodeMemoryLimit)
 	debug.SetGCPercent(nodeCollectAt)
 	source := node.NewHost(newHostSource(Config{State: f.state, Agent: f.agent}), live.New(), version, log)
+	prober := &node.Prober{KeyFile: f.meshKey, Policy: f.policy, Version: version, Lease: &lease.Lease{},
+		Speed: source.Speed}
+	source.ServeAt(f.serve)
+	source.AfterRead = func() {
+		if err := trim(); err != nil {
+			log.Debug("trim the resident size", "error", err)
+		}
+	}
 	ctx, stop := context.WithCancel(ctx)
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stop()
 	parts.Go(func() { source.Run(ctx) })
-	return node.Run(ctx, node.Options{Home: h, About: about(), Source: source, Version: version, Log: log,
+	return node.Run(ctx, node.Options{Home: h, About: about(), Source: source, Version: version, Log: log, Prober: prober,
 		Joined: func(id string) {
 			log.Info("serving", "host", id, "hub", h.Hub)
 			if err := notify(a.env("NOTIFY_SOCKET"), "READY=1"); err != nil {

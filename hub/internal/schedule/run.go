@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/peer/reach"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/lease"
 )
 
 const (
@@ -72,8 +74,11 @@ func (s *Scheduler) measure(ctx context.Context, p *plan) bool {
 		o.err = cause
 	}
 	s.publish(p, began, o)
-	return o.err == nil || errors.Is(o.err, errTune)
+	return o.err == nil || errors.Is(o.err, errTune) || errors.Is(o.err, lease.ErrBusy)
 }
+
+// heavy reports whether a test loads the host.
+func heavy(s traffic.Spec) bool { return s.Test != traffic.Ping && s.Test != traffic.MTU }
 
 // await returns the outcome of a run, and watches for a tune in the meantime, which a run must not
 // disturb.
@@ -107,6 +112,15 @@ func (s *Scheduler) await(ctx context.Context, p *plan, done <-chan outcome, can
 
 // tests runs the tests against the target.
 func (s *Scheduler) tests(ctx context.Context, p *plan, o *outcome) {
+	specs := p.specs(p.amounts)
+	if loads := slices.ContainsFunc(specs, heavy); loads && s.o.Lease != nil {
+		release, err := s.o.Lease.Take()
+		if err != nil {
+			o.err = err
+			return
+		}
+		defer release()
+	}
 	key := ""
 	if p.KeyFile != "" {
 		var err error
@@ -124,7 +138,7 @@ func (s *Scheduler) tests(ctx context.Context, p *plan, o *outcome) {
 	}
 	defer way.Close()
 	o.connected = true
-	o.results, o.missing, o.err = reach.All(p.specs(p.amounts), func(spec traffic.Spec) (*traffic.Result, error) {
+	o.results, o.missing, o.err = reach.All(specs, func(spec traffic.Spec) (*traffic.Result, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -143,6 +157,8 @@ func (s *Scheduler) publish(p *plan, began time.Time, o outcome) {
 	switch {
 	case errors.Is(o.err, errTune):
 		e.Severity, e.State = "notice", "cut"
+	case errors.Is(o.err, lease.ErrBusy):
+		e.Severity, e.State = "info", "skipped"
 	case o.err != nil:
 		e.Severity, e.State = "warning", "failed"
 	}
@@ -171,8 +187,8 @@ func (s *Scheduler) publish(p *plan, began time.Time, o outcome) {
 		}
 	}
 	s.remember(p, e, o)
-	if s.o.Append == nil || e.State == "cut" {
-		return // a run that a tune cut off has no result for the path
+	if s.o.Append == nil || e.State == "cut" || e.State == "skipped" {
+		return // a run that a tune or another test kept away has no result for the path
 	}
 	if err := s.o.Append(&sample.Reading{Time: now, Points: s.points(p, o)}); err != nil {
 		s.o.Log.Warn("a measurement is not in the history", "name", p.Name, "error", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/peer/reach"
+	"github.com/linerate/linerate/internal/traffic/lease"
 )
 
 // longestBackoff is the longest pause for a target that does not answer, unless its interval is
@@ -40,6 +41,8 @@ type Options struct {
 	// Busy returns the rate of an interface in its busier direction; false: unknown. Schedules with
 	// UnlessBusyAbove need it.
 	Busy func(ctx context.Context, iface string) (bitsPerSecond float64, known bool)
+	// Lease is the right to load this host, which runs with a load test take; nil: they need none
+	Lease *lease.Lease
 
 	// tests put their own here
 	open func(ctx context.Context, target string, o peer.ConnectOptions) (*reach.Way, error)

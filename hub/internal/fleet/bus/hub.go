@@ -61,6 +61,9 @@ type Hub struct {
 	system *nats.Conn // to publish claims at servers elsewhere
 }
 
+// ownAttempts is how often the hub connects to its own server before it gives up.
+const ownAttempts = 10
+
 // Embed starts a server in this process. It listens when Embed returns.
 func Embed(o Options) (*Hub, error) {
 	host, port, err := net.SplitHostPort(o.Listen)
@@ -184,6 +187,13 @@ func (h *Hub) push(ctx context.Context, key, text string) error {
 func (h *Hub) Connect(name string) (*Conn, error) {
 	account, _ := h.trust.accountNow()
 	c, err := h.open(name, h.trust.accountSigner, account)
+	// While ten thousand hosts return at once, an embedded server can end the connection of its own
+	// process before it has answered.
+	for attempt := 1; err != nil && h.own != nil && attempt < ownAttempts; attempt++ {
+		h.log.Warn("bus: connection of the hub itself: "+err.Error(), "connection", name)
+		time.Sleep(time.Duration(attempt) * time.Second)
+		c, err = h.open(name, h.trust.accountSigner, account)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect %s to the bus: %w", name, err)
 	}

@@ -45,6 +45,7 @@ type Request struct {
 	Uses      int               `json:"uses,omitempty"`
 	TTLMS     int64             `json:"ttl_ms,omitempty"`
 	Approve   bool              `json:"approve,omitempty"`
+	Mesh      *MeshRequest      `json:"mesh,omitempty"`
 }
 
 // Item is a document of a host that a fetch returns before its own document.

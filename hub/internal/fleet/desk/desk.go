@@ -60,6 +60,9 @@ type Desk struct {
 	wanted  map[string]string // hash of the facts to fetch, by id
 	queue   chan string
 	renewed map[string]time.Time // when a stranger was asked to renew
+
+	shown     shown
+	measuring sync.Mutex // held by the one mesh that is measured
 }
 
 // The directories below that of the fleet.

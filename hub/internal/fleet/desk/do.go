@@ -30,6 +30,8 @@ func (d *Desk) Do(ctx context.Context, q Request, item func(Item) error) (any, e
 		return d.ask(ctx, q)
 	case DoFetch:
 		return d.fetch(ctx, q, item)
+	case DoMeasure:
+		return d.measure(ctx, q)
 	case DoInvite:
 		return d.invite(q)
 	case DoWithdraw, DoApprove, DoRemove:

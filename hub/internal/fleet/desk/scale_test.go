@@ -22,35 +22,6 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// asHub makes a process of this test binary a hub: a process of its own has its own memory and its
-// own file descriptors. Its value is the options as JSON.
-const asHub = "LINERATE_FLEET_HUB"
-
-func TestMain(m *testing.M) {
-	text := os.Getenv(asHub)
-	if text == "" {
-		os.Exit(m.Run())
-	}
-	var o Options
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		panic(err)
-	}
-	d, err := Open(o)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println("ready")
-	ctx, stop := context.WithCancel(context.Background())
-	go func() { // the test ends it by closing its input
-		_, _ = bufio.NewReader(os.Stdin).ReadByte()
-		stop()
-	}()
-	if err := d.Run(ctx); err != nil {
-		panic(err)
-	}
-	d.Close()
-}
-
 // hubProcess starts a hub; stop ends it.
 func hubProcess(t *testing.T, o Options) (pid int, stop func()) {
 	t.Helper()
@@ -108,6 +79,23 @@ func memory(t *testing.T, pid int, key string) int {
 	return 0
 }
 
+// cpu returns the CPU time that a process has used, in seconds: fields 14 and 15 of proc_pid_stat(5).
+func cpu(t *testing.T, pid int) float64 {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	f := strings.Fields(rest)
+	if len(f) < 13 {
+		t.Fatalf("stat of %d: %q", pid, b)
+	}
+	user, _ := strconv.ParseFloat(f[11], 64)
+	system, _ := strconv.ParseFloat(f[12], 64)
+	return (user + system) / 100
+}
+
 // TestScale plays LINERATE_FLEET_HOSTS hosts (10 000 by default) against a hub in another process,
 // and prints what each step took. Times are printed and not judged; counts and memory are.
 func TestScale(t *testing.T) {
@@ -138,10 +126,13 @@ func TestScale(t *testing.T) {
 		return strings.TrimSpace(string(b))
 	}
 	begin := time.Now()
+	spent := cpu(t, pid) + cpu(t, os.Getpid())
 	say := func(format string, a ...any) {
-		t.Logf("%-60s %7.1f s  hub %4d MB, highest %4d MB  load %s", fmt.Sprintf(format, a...),
-			time.Since(begin).Seconds(),
-			memory(t, pid, "VmRSS"), memory(t, pid, "VmHWM"), load())
+		// The machine may be shared: the time of the processors is what the step needed.
+		now := cpu(t, pid) + cpu(t, os.Getpid())
+		t.Logf("%-60s %7.1f s, %6.1f s of CPU  hub %4d MB, highest %4d MB  load %s", fmt.Sprintf(format, a...),
+			time.Since(begin).Seconds(), now-spent, memory(t, pid, "VmRSS"), memory(t, pid, "VmHWM"), load())
+		spent = now
 		begin = time.Now()
 	}
 	wait := func(what string, ok func() bool) {
@@ -214,6 +205,7 @@ func TestScale(t *testing.T) {
 	stopHub()
 	begin = time.Now()
 	pid, _ = hubProcess(t, o)
+	spent = cpu(t, os.Getpid())
 	wait("reconnect", func() bool { return s.Connected.Load() >= before+int64(hosts) })
 	say("all are connected again after a restart of the hub")
 	wait("facts", known)

@@ -41,6 +41,10 @@ type Host struct {
 	knobs   knob.Backend
 	version string
 	log     *slog.Logger
+	measure string // HOST:PORT where other hosts may measure this one
+
+	// AfterRead is called after each reading of the host; nil: nothing. It is set before Run.
+	AfterRead func()
 
 	mu       sync.Mutex
 	snapshot *host.Snapshot
@@ -52,6 +56,19 @@ type Host struct {
 // NewHost returns the source of this host. [Host.Run] must run beside it.
 func NewHost(r Reader, knobs knob.Backend, version string, log *slog.Logger) *Host {
 	return &Host{reader: r, knobs: knobs, version: version, log: log}
+}
+
+// ServeAt says where other hosts may measure this one. It is called before Run.
+func (h *Host) ServeAt(address string) { h.measure = address }
+
+// Speed returns the speed of the fastest interface in bits per second; 0: not known.
+func (h *Host) Speed() float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.facts.Cards) == 0 {
+		return 0
+	}
+	return h.facts.Cards[0].SpeedBitsPerSec
 }
 
 // Run reads the host until the context ends.
@@ -74,6 +91,9 @@ func (h *Host) Run(ctx context.Context) {
 
 // read takes a snapshot and a verdict.
 func (h *Host) read(ctx context.Context) {
+	if h.AfterRead != nil {
+		defer h.AfterRead()
+	}
 	v, err := loop.Watch(ctx, loop.WatchOptions{Duration: watchFor})
 	if ctx.Err() != nil {
 		return
@@ -83,7 +103,7 @@ func (h *Host) read(ctx context.Context) {
 		return
 	}
 	f := inventory.Of(v.Near, v.Findings, h.version)
-	f.Kept = h.kept(ctx)
+	f.Kept, f.Measure = h.kept(ctx), h.measure
 	h.mu.Lock()
 	h.snapshot = v.Near
 	h.mu.Unlock()

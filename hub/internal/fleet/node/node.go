@@ -46,6 +46,8 @@ type Options struct {
 	Version string
 	Log     *slog.Logger // nil: none
 
+	Prober *Prober // nil: this host measures no other
+
 	BeatEvery time.Duration // 0: message.BeatEvery
 	Longest   time.Duration // between two attempts to connect; 0: a minute
 	Joined    func(id string)
@@ -324,6 +326,8 @@ func (n *Node) answer(ctx context.Context, m bus.Message) {
 			return
 		}
 		n.sendParts(ctx, q)
+	case message.KindMeasure:
+		go n.answerMeasure(ctx, m.Data) // the prober bounds how many run
 	case message.KindRenew:
 		wake(n.renew)
 	}

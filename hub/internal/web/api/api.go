@@ -44,7 +44,9 @@ type Options struct {
 	Matrix   func() []Cell
 	// Alerts returns the pending and firing alerts.
 	Alerts func() []alert.Active
-	Log    *slog.Logger
+	// Fleet is nil for a hub without other hosts.
+	Fleet Fleet
+	Log   *slog.Logger
 
 	now func() time.Time // tests set it
 }
@@ -103,6 +105,7 @@ func New(o Options) http.Handler {
 		"/healthz":                 {false, healthy},
 	}
 	maps.Copy(a.routes, a.own())
+	maps.Copy(a.routes, a.fleet())
 	return a
 }
 

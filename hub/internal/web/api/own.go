@@ -39,6 +39,7 @@ type Status struct {
 	SamplesPerSecond float64    `json:"samples_per_second"`
 	Loading          bool       `json:"loading"` // the history is loading: the hub refuses queries
 	Warnings         []string   `json:"warnings"`
+	Fleet            bool       `json:"fleet,omitempty"` // other hosts can join this hub
 }
 
 // Disk is the state of the disk of the history.
@@ -122,6 +123,7 @@ func (a *api) status(w http.ResponseWriter, _ *http.Request) error {
 	if s.Warnings == nil {
 		s.Warnings = []string{}
 	}
+	s.Fleet = a.Fleet != nil
 	return document(w, struct {
 		envelope
 		Status

@@ -11,7 +11,7 @@ export function keysOf(app) {
   const go = (view) => () => visit(link(view));
   return [
     { title: "Views", keys: [
-      [["o"], "overview", go("overview")], [["f"], "findings", go("findings")], [["c"], "changes", go("changes")], [["m"], "measurements between hosts", go("measurements")],
+      [["o"], "overview", go("overview")], [["f"], "findings", go("findings")], [["c"], "changes", go("changes")], [["m"], "measurements between hosts", go("measurements")], [["h"], "fleet", go("fleet")],
       [["d"], "difference of A and B", () => visit(link("compare", read().view === "interface" ? read().parts : []))],
     ] },
     { title: "Time", keys: [
@@ -26,7 +26,7 @@ export function keysOf(app) {
     ] },
     { title: "Events and lists", keys: [
       [["n"], "next event on the graphs", () => app.view()?.step?.(1)], [["p"], "previous event", () => app.view()?.step?.(-1)],
-      [["j"], "next interface or change", () => move(1)], [["k"], "previous interface or change", () => move(-1)], [["Enter"], "open the focused item", null], [["Escape"], "close", null],
+      [["j"], "next interface, change or host", () => move(1)], [["k"], "previous interface, change or host", () => move(-1)], [["Enter"], "open the focused item", null], [["Escape"], "close", null],
       [["/"], "filter", () => document.querySelector("main input[type=search]")?.focus()],
     ] },
     { title: "Page", keys: [[["t"], "light, dark, as the system", () => app.theme()], [["?"], "these keys", () => showKeys(app)]] },
@@ -35,7 +35,7 @@ export function keysOf(app) {
 
 // move focuses the link of the next row.
 function move(by) {
-  const all = [...document.querySelectorAll("main .interface-row a, main .change .as-link, main button.cell")];
+  const all = [...document.querySelectorAll("main .interface-row a, main .change .as-link, main button.cell, main .fleet-list .as-link")];
   if (all.length === 0) return;
   const here = all.indexOf(document.activeElement);
   all[Math.min(Math.max(here + by, 0), all.length - 1)].focus();

@@ -15,6 +15,7 @@ import { CompareView } from "./compare.js";
 import { ChangesView } from "./changes.js";
 import { FindingsView } from "./findings.js";
 import { MatrixView } from "./matrix.js";
+import { FleetView } from "./fleet.js";
 
 const views = [
   { id: "overview", name: "Overview", make: OverviewView },
@@ -23,11 +24,20 @@ const views = [
   { id: "changes", name: "Changes", make: ChangesView },
   { id: "findings", name: "Findings", make: FindingsView },
   { id: "measurements", name: "Measurements", make: MatrixView },
+  { id: "fleet", name: "Fleet", make: FleetView, only: (hub) => hub.fleet },
 ];
 const everySecond = 1000;
 
 const main = document.getElementById("main");
 let view, key;
+
+let hub; // its state, once it has answered
+
+// showNav links the views that this hub has.
+function showNav(id) {
+  const shown = views.filter((v) => v.name && (!v.only || v.id === id || (hub && v.only(hub))));
+  put(document.getElementById("nav"), shown.map((v) => h("a", { href: link(v.id), "aria-current": v.id === id ? "page" : undefined }, v.name)));
+}
 
 // route shows the view of the address, and passes changes of the address to it.
 async function route() {
@@ -44,7 +54,7 @@ async function route() {
     main.dataset.view = chosen.id;
     view = new chosen.make(main, address);
     document.title = view.title + " · linerate";
-    put(document.getElementById("nav"), views.filter((v) => v.name).map((v) => h("a", { href: link(v.id), "aria-current": v.id === chosen.id ? "page" : undefined }, v.name)));
+    showNav(chosen.id);
     if (!first) {
       scrollTo(0, 0);
       main.focus({ preventScroll: true });
@@ -98,7 +108,9 @@ setInterval(beat, everySecond);
 const young = 3 * 3600; // seconds
 route();
 const before = now(), started = performance.now();
-refresh().then(() => {
+refresh().then((answer) => {
+  hub = answer;
+  showNav(main.dataset.view);
   showNotices();
   if (!read().query.has("from") && (age() < young || Math.abs(now() - before - (performance.now() - started) / 1000) > 5)) {
     key = "";

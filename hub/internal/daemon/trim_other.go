@@ -1,0 +1,6 @@
+//go:build !linux
+
+package daemon
+
+// trim does nothing here.
+func trim() error { return nil }

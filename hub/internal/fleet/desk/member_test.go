@@ -1,0 +1,87 @@
+package desk
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/linerate/linerate/hub/internal/fleet/inventory"
+	"github.com/linerate/linerate/hub/internal/fleet/join"
+	"github.com/linerate/linerate/hub/internal/fleet/member"
+	"github.com/linerate/linerate/hub/internal/fleet/node"
+	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/traffic/lease"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// asMember makes a process of this test binary a host of a fleet, with a node and a responder as
+// `linerate serve` has it. Its value is a memberOf as JSON.
+const asMember = "LINERATE_FLEET_MEMBER"
+
+// memberOf says what a member is.
+type memberOf struct {
+	Name, Home, Address, Token string // where and how it joins
+	Serve                      string // HOST:PORT of its responder
+	KeyFile, Policy            string
+}
+
+// beMember serves until its input is closed. Its namespace is ready once the first line is there.
+func beMember(text string) {
+	var o memberOf
+	check := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	check(json.Unmarshal([]byte(text), &o))
+	in := bufio.NewReader(os.Stdin)
+	_, err := in.ReadString('\n')
+	check(err)
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		_, _ = in.ReadByte()
+		stop()
+	}()
+	b, err := os.ReadFile(o.KeyFile)
+	check(err)
+	key, err := wire.ParseKey(string(b))
+	check(err)
+	listener, err := wire.Listen(ctx, o.Serve, key)
+	check(err)
+	shared := &lease.Lease{}
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer stop()
+	parts.Go(func() {
+		check(peer.Serve(ctx, peer.ServerOptions{Listener: listener, Version: "test", HostName: o.Name, Lease: &lease.Lease{}}))
+	})
+	_, token, err := member.ParseLine([]string{o.Address, o.Token})
+	check(err)
+	home, err := join.Prepare(o.Home, o.Address, token)
+	check(err)
+	check(node.Run(ctx, node.Options{Home: home, Source: measurable(o), Version: "1.0",
+		About:  join.About{Machine: "machine-" + o.Name, Name: o.Name},
+		Prober: &node.Prober{KeyFile: o.KeyFile, Policy: o.Policy, Version: "test", Lease: shared},
+		Joined: func(string) { fmt.Println("joined") }}))
+}
+
+// measurable is the source of a host that others may measure.
+type measurable memberOf
+
+func (m measurable) Facts(context.Context) ([]byte, string, error) {
+	f := inventory.Facts{Name: m.Name, OS: "linux", Kernel: "6.12.8", Arch: "amd64", Version: "1.0", Measure: m.Serve}
+	return f.Encode()
+}
+
+func (m measurable) Answer(context.Context, string, []string) (any, error) {
+	return nil, node.ErrUnknownVerb
+}
+
+func (m measurable) Document(context.Context, string) ([]byte, error) {
+	return nil, errors.Join(errors.New("no document"), fs.ErrNotExist)
+}

@@ -1,0 +1,24 @@
+// Package lease is the right to load this host: one test at a time has it, in either role.
+//
+// # Model
+//
+// [Take] gives the lease to a test, or reports at once that another has it ([ErrBusy]); nothing
+// waits. The responder of linerate, schedules of the hub and the node of a fleet take it, which are
+// processes of different users. On Linux the lease is the name of an abstract Unix socket: the
+// kernel gives it to one process, in no file that needs permissions, and takes it back when the
+// process ends, however it ends. The name belongs to the network namespace, and so does the network
+// that a test loads.
+//
+// # Units
+//
+// None.
+//
+// # Sources
+//
+// unix(7), "Abstract sockets".
+//
+// # Limits
+//
+// On systems other than Linux the lease holds within one process. Any user of this host can take
+// it, and so keep load tests away. A test between two namespaces of one machine has two leases.
+package lease

@@ -1,0 +1,47 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+)
+
+// ErrBusy reports that another test loads this host.
+var ErrBusy = errors.New("another load test has this host")
+
+// name is that of the socket, in the abstract namespace of Linux.
+const name = "@linerate/load-test"
+
+// Lease is one lease. The zero value is that of this host on Linux, and one of its own elsewhere.
+type Lease struct {
+	mu   sync.Mutex
+	held bool
+}
+
+// Take takes the lease, and returns what gives it back, which counts once. It does not wait: the
+// error is ErrBusy while another test has the lease.
+func (l *Lease) Take() (release func(), err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held {
+		return nil, ErrBusy
+	}
+	free := func() {}
+	if runtime.GOOS == "linux" {
+		socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+		if err != nil {
+			// The address in use is the only failure that the kernel has for this call.
+			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+		free = func() { _ = socket.Close() }
+	}
+	l.held = true
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		free()
+		l.held = false
+	}), nil
+}
