@@ -101,6 +101,11 @@ var documents = []Described{
 	{SchemaFleetInvite, FleetInviteDocument{}},
 	{SchemaFleetDecide, FleetDecideDocument{}},
 	{SchemaFleetJoin, FleetJoinDocument{}},
+	{SchemaFleetPlan, FleetPlanDocument{}},
+	{SchemaFleetRollout, FleetRolloutDocument{}},
+	{SchemaFleetRollouts, FleetRolloutsDocument{}},
+	{SchemaFleetKey, FleetKeyDocument{}},
+	{SchemaFleetTrust, FleetTrustDocument{}},
 }
 
 // enums are the string types with a closed set of values.
