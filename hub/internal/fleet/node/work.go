@@ -10,7 +10,6 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/message"
 	"github.com/linerate/linerate/internal/kernel/procfs"
 	"github.com/linerate/linerate/internal/peer/agent"
-	"github.com/linerate/linerate/internal/peer/executor"
 	"github.com/linerate/linerate/internal/peer/order"
 )
 
@@ -25,11 +24,6 @@ type Work struct {
 // Order implements Tasks.
 func (w *Work) Order(ctx context.Context, envelope []byte) (order.Answer, error) {
 	return w.Agent.Order(ctx, envelope)
-}
-
-// Reports returns what became of the orders of a rollout, as root's agent says.
-func (w *Work) Reports(ctx context.Context, rollout string) (executor.Report, error) {
-	return w.Agent.Orders(ctx, rollout)
 }
 
 // ErrNoTraffic reports that a host carries nothing by which a change can be judged.
