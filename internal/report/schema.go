@@ -103,6 +103,11 @@ var documents = []Described{
 	{SchemaFleetDecide, FleetDecideDocument{}},
 	{SchemaFleetJoin, FleetJoinDocument{}},
 	{SchemaFleetMeasure, FleetMeasureDocument{}},
+	{SchemaFleetPlan, FleetPlanDocument{}},
+	{SchemaFleetRollout, FleetRolloutDocument{}},
+	{SchemaFleetRollouts, FleetRolloutsDocument{}},
+	{SchemaFleetKey, FleetKeyDocument{}},
+	{SchemaFleetTrust, FleetTrustDocument{}},
 }
 
 // enums are the string types with a closed set of values.

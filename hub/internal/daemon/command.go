@@ -55,6 +55,7 @@ const (
 	exitFailed       = 1
 	exitUsage        = 2
 	exitPartial      = 3
+	exitRolledBack   = 5
 	exitNotPermitted = 10
 	exitLocked       = 11
 	exitUnreachable  = 12
@@ -83,8 +84,10 @@ func exitStatus(err error) int {
 		return exitOK
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, errPartial):
+	case errors.Is(err, errPartial), errors.Is(err, errHalted):
 		return exitPartial
+	case errors.Is(err, errTakenBack):
+		return exitRolledBack
 	case errors.Is(err, durable.ErrLocked):
 		return exitLocked
 	case errors.Is(err, desk.ErrNoHub), errors.Is(err, snmp.ErrSilent):
@@ -198,10 +201,8 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 		finishHelp(c)
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{a.inviteCommand(&f), a.joinCommand(), a.leaveCommand(), a.nodeCommand()} {
-		c.SetHelpTemplate(c.HelpTemplate() + fleetExitHelp)
-		root.AddCommand(c)
-	}
+	root.AddCommand(withExits(a.inviteCommand(&f), exitUnreachable), withExits(a.joinCommand()),
+		withExits(a.leaveCommand()), withExits(a.nodeCommand()))
 	root.AddCommand(a.switchCommand(&f))
 	root.AddCommand(a.fleetCommand(&f))
 	finishHelp(root)

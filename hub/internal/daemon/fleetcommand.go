@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/hub/internal/fleet/conduct"
 	"github.com/linerate/linerate/hub/internal/fleet/desk"
 	"github.com/linerate/linerate/hub/internal/fleet/selection"
 	"github.com/linerate/linerate/internal/base/durable"
@@ -25,13 +26,29 @@ import (
 // errPartial is an answer with holes: exit status 3.
 var errPartial = errors.New("not every host answered")
 
-const fleetExitHelp = `
-EXIT STATUS
-  0 ok · 1 failed · 2 usage · 3 not every host answered · 10 not permitted · 12 no hub with a fleet runs here
-`
+// fleetExits are what the statuses mean for the commands of a fleet.
+var fleetExits = map[int]string{exitOK: "ok", exitFailed: "failed", exitUsage: "usage",
+	exitPartial: "not every host answered, or the rollout is halted", exitRolledBack: "the change was taken back",
+	exitNotPermitted: "not permitted", exitUnreachable: "no hub with a fleet runs here"}
+
+// withExits ends the help of a command with the statuses that it can end with, besides ok, failed,
+// usage and not permitted.
+func withExits(c *cobra.Command, more ...int) *cobra.Command {
+	statuses := append([]int{exitOK, exitFailed, exitUsage, exitNotPermitted}, more...)
+	slices.Sort(statuses)
+	var words []string
+	for _, s := range statuses {
+		words = append(words, fmt.Sprintf("%d %s", s, fleetExits[s]))
+	}
+	c.SetHelpTemplate(c.HelpTemplate() + "\nEXIT STATUS\n  " + strings.Join(words, " · ") + "\n")
+	return c
+}
 
 // call asks the desk of the hub on this host.
 func (a *app) call(cmd *cobra.Command, f *runFlags, q desk.Request, doc any, item func(desk.Item) error) error {
+	if _, err := selection.Parse(q.Selection); err != nil { // also where no hub runs
+		return usageError{err}
+	}
 	c, _, err := a.configured(f)
 	if err != nil {
 		return err
@@ -100,7 +117,7 @@ join until it expires or is used up.`,
 func (a *app) fleetCommand(f *runFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fleet",
-		Short: "Show and ask the hosts that joined",
+		Short: "Show and ask the hosts that joined, and change them in waves",
 		Long: `fleet talks to the hub that runs on this host, as its user or as root. A SELECTION chooses hosts:
 
   class:mlx5-6.12 site:ams finding:rx-ring-overrun drift:yes seen>10m version<1.4 -host:db*
@@ -111,15 +128,20 @@ No selection means every host.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	for _, sub := range []*cobra.Command{a.statusCommand(f), a.hostsCommand(f), a.askCommand(f), a.fetchCommand(f),
-		a.measureCommand(f),
+	for _, sub := range []*cobra.Command{a.statusCommand(f), a.hostsCommand(f), a.haltCommand(f), a.rolloutsCommand(f),
 		a.decideCommand(f, desk.DoApprove, "approve ID...", "Make waiting or quarantined hosts members"),
 		a.decideCommand(f, desk.DoRemove, "remove ID...", "End the membership of hosts, and their connections"),
-		a.decideCommand(f, desk.DoWithdraw, "withdraw ID...", "End invitations"), a.resolverCommand(f)} {
-		sub.SetHelpTemplate(sub.HelpTemplate() + fleetExitHelp)
-		c.AddCommand(sub)
+		a.decideCommand(f, desk.DoWithdraw, "withdraw ID...", "End invitations")} {
+		c.AddCommand(withExits(sub, exitUnreachable))
 	}
-	return c
+	for _, sub := range []*cobra.Command{a.askCommand(f), a.fetchCommand(f), a.measureCommand(f)} {
+		c.AddCommand(withExits(sub, exitPartial, exitUnreachable))
+	}
+	for _, sub := range []*cobra.Command{a.applyCommand(f), a.againCommand(f, conduct.Resume), a.againCommand(f, conduct.Undo)} {
+		c.AddCommand(withExits(sub, exitPartial, exitRolledBack, exitUnreachable))
+	}
+	c.AddCommand(withExits(a.resolverCommand(f)), withExits(a.orderKeyCommand()))
+	return withExits(c)
 }
 
 func (a *app) statusCommand(f *runFlags) *cobra.Command {

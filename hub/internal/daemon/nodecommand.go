@@ -18,6 +18,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/member"
 	"github.com/linerate/linerate/hub/internal/fleet/node"
 	"github.com/linerate/linerate/internal/change/knob/live"
+	"github.com/linerate/linerate/internal/peer/agent"
 	"github.com/linerate/linerate/internal/peer/policy"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic/lease"
@@ -48,6 +49,8 @@ func (a *app) printJoined(doc *report.FleetJoinDocument) error {
 		switch doc.State {
 		case "member":
 			fmt.Fprintf(w, "joined the fleet of %s as %s; `linerate-hub node` serves it\n", doc.Hub, doc.ID)
+			fmt.Fprintln(w, "nobody can change this host yet; `linerate fleet trust` as root, with the line that "+
+				"`linerate fleet key` prints, allows it")
 		default:
 			fmt.Fprintf(w, "the hub %s: %s\nkey %s; `linerate-hub node` waits for the decision\n", doc.Hub, doc.Reason,
 				doc.Fingerprint)
@@ -132,7 +135,8 @@ func (a *app) nodeCommand() *cobra.Command {
 		Use:   "node",
 		Short: "Serve this host to the fleet that it joined, without privileges",
 		Long: `node connects to the hub's bus, says that the host lives, answers questions and hands out
-documents. It reads what every user may read, and asks ` + "`linerate agent`" + ` for the rest. It changes nothing.`,
+documents. It reads what every user may read, and asks ` + "`linerate agent`" + ` for the rest. It changes nothing: an
+order that a person has signed goes to ` + "`linerate agent --orders`" + `, which checks it and carries it out.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := a.logger(f.log)
@@ -181,12 +185,20 @@ func (a *app) serveNode(ctx context.Context, h *join.Home, f nodeFlags, log *slo
 			log.Debug("trim the resident size", "error", err)
 		}
 	}
+	work := &node.Work{Agent: agent.NewClient(f.agent)}
+	reports := agent.NewClient(f.agent)
+	source.Reports = reports.Orders
+	defer func() {
+		_ = work.Agent.Close() // nothing is under way any more
+		_ = reports.Close()
+	}()
 	ctx, stop := context.WithCancel(ctx)
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stop()
 	parts.Go(func() { source.Run(ctx) })
-	return node.Run(ctx, node.Options{Home: h, About: about(), Source: source, Version: version, Log: log, Prober: prober,
+	return node.Run(ctx, node.Options{Home: h, About: about(), Source: source, Prober: prober, Tasks: work,
+		Version: version, Log: log,
 		Joined: func(id string) {
 			log.Info("serving", "host", id, "hub", h.Hub)
 			if err := notify(a.env("NOTIFY_SOCKET"), "READY=1"); err != nil {

@@ -25,6 +25,9 @@ type Standing struct {
 	Verb    order.Verb   `json:"verb"`
 	Of      string       `json:"of,omitempty"`
 	Answer  order.Answer `json:"answer"`
+	Knob    knob.ID      `json:"knob"`
+	Expect  knob.Value   `json:"expect"` // the value before
+	To      knob.Value   `json:"to"`
 }
 
 // Report returns the orders of one rollout, or of all with an empty name, and what became of them.
@@ -48,7 +51,7 @@ func (e *Executor) Report(ctx context.Context, rollout string) (Report, error) {
 		if err != nil {
 			return Report{}, fmt.Errorf("report orders: %w", err)
 		}
-		r.Orders = append(r.Orders, Standing{o.ID, o.Rollout, o.Verb, o.Of, a})
+		r.Orders = append(r.Orders, Standing{o.ID, o.Rollout, o.Verb, o.Of, a, o.Knob, o.Expect, o.To})
 	}
 	return r, nil
 }

@@ -92,6 +92,16 @@ func Digest(payload []byte) string {
 // Keys are the public keys of the people who may order changes of this host, by name.
 type Keys map[string]ed25519.PublicKey
 
+// Fingerprint returns a short text of a public key that people compare: 128 bits of its SHA-256.
+func Fingerprint(key ed25519.PublicKey) string {
+	sum := sha256.Sum256(key)
+	var words []string
+	for i := 0; i < 16; i += 2 {
+		words = append(words, hex.EncodeToString(sum[i:i+2]))
+	}
+	return strings.Join(words, "-")
+}
+
 // ErrKeys reports a file of keys that is not in the form of ParseKeys.
 var ErrKeys = errors.New("not a file of order keys")
 

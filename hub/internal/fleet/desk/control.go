@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/linerate/linerate/hub/internal/fleet/conduct"
+	"github.com/linerate/linerate/hub/internal/fleet/rollout"
 	"github.com/linerate/linerate/hub/internal/fleet/selection"
 )
 
@@ -46,6 +48,15 @@ type Request struct {
 	TTLMS     int64             `json:"ttl_ms,omitempty"`
 	Approve   bool              `json:"approve,omitempty"`
 	Mesh      *MeshRequest      `json:"mesh,omitempty"`
+
+	// About rollouts.
+	Rollout string          `json:"rollout,omitempty"`
+	Kind    conduct.Kind    `json:"kind,omitempty"` // DoAgain: resume or undo
+	Change  *conduct.Change `json:"change,omitempty"`
+	Timing  *rollout.Timing `json:"timing,omitempty"`
+	ValidMS int64           `json:"valid_ms,omitempty"` // how long the signatures are to be valid
+	Signed  *Signed         `json:"signed,omitempty"`
+	By      string          `json:"by,omitempty"` // a person
 }
 
 // Item is a document of a host that a fetch returns before its own document.
@@ -73,8 +84,10 @@ func (e UsageError) Unwrap() error { return e.error }
 var ErrNoHub = errors.New("no hub with a fleet runs here")
 
 const (
-	longestRequest = 1 << 20
-	requestWithin  = 10 * time.Second
+	// longestRequest has room for the signed orders of a fleet: three for each host, of some 700
+	// bytes.
+	longestRequest = 128 << 20
+	requestWithin  = 30 * time.Second
 	writeWithin    = 30 * time.Second
 )
 

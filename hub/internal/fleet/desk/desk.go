@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/hub/internal/fleet/bus"
+	"github.com/linerate/linerate/hub/internal/fleet/conduct"
 	"github.com/linerate/linerate/hub/internal/fleet/gather"
 	"github.com/linerate/linerate/hub/internal/fleet/inventory"
 	"github.com/linerate/linerate/hub/internal/fleet/join"
@@ -34,6 +35,7 @@ type Options struct {
 
 	Lifetime time.Duration // of identities; 0: join.DefaultLifetime
 	MaxHosts int           // connections at the embedded bus; 0: 65 536
+	Look     time.Duration // between two looks at a rollout; 0: a second
 
 	// An external cluster, which trusts what [Resolver] prints.
 	Servers    []string
@@ -55,6 +57,7 @@ type Desk struct {
 	control   *bus.Conn
 	asks      *gather.Asker // small answers
 	bulk      *gather.Asker // documents, over a connection of their own
+	conductor *conduct.Conductor
 
 	mu      sync.Mutex
 	wanted  map[string]string // hash of the facts to fetch, by id
@@ -62,13 +65,15 @@ type Desk struct {
 	renewed map[string]time.Time // when a stranger was asked to renew
 
 	shown     shown
-	measuring sync.Mutex // held by the one mesh that is measured
+	measuring sync.Mutex           // held by the one mesh that is measured
+	seen      map[string]time.Time // when a member last spoke
 }
 
 // The directories below that of the fleet.
 const (
 	keysDir     = "keys"
 	registerDir = "register"
+	rolloutsDir = "rollouts"
 	socketName  = "control.sock"
 )
 
@@ -81,7 +86,8 @@ const fetchers = 64
 // Open makes a desk that listens. [Desk.Run] serves it, and [Desk.Close] ends it.
 func Open(o Options) (opened *Desk, err error) {
 	d := &Desk{o: o, log: o.Log, hosts: inventory.NewStore(), wanted: make(map[string]string),
-		queue: make(chan string, 1<<17), renewed: make(map[string]time.Time)}
+		queue: make(chan string, 1<<17), renewed: make(map[string]time.Time),
+		seen: make(map[string]time.Time)}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -145,7 +151,19 @@ func (d *Desk) connect() error {
 	if err != nil {
 		return err
 	}
-	d.bulk, err = gather.New(bulk)
+	if d.bulk, err = gather.New(bulk); err != nil {
+		return err
+	}
+	orders, err := d.hub.Connect("linerate-hub orders")
+	if err != nil {
+		return err
+	}
+	w, err := newWay(d, orders)
+	if err != nil {
+		return err
+	}
+	d.conductor, err = conduct.Open(conduct.Options{Dir: filepath.Join(d.o.Dir, rolloutsDir), Hosts: w, Log: d.log,
+		Every: d.o.Look})
 	return err
 }
 
@@ -192,6 +210,7 @@ func (d *Desk) Run(ctx context.Context) error {
 	}
 	part(func(ctx context.Context) error { return join.NewServer(options).Serve(ctx, d.listener) })
 	part(d.serveControl)
+	part(func(ctx context.Context) error { d.conductor.Run(ctx); return nil })
 	for range fetchers {
 		part(d.fetchFacts)
 	}
@@ -206,6 +225,9 @@ func (d *Desk) Run(ctx context.Context) error {
 func (d *Desk) note(m member.Member) {
 	if m.State == member.Removed {
 		d.hosts.Forget(m.ID)
+		d.mu.Lock()
+		delete(d.seen, m.ID)
+		d.mu.Unlock()
 		return
 	}
 	d.hosts.Set(m.ID, m.Name, string(m.State), m.Groups, m.Labels)
@@ -261,6 +283,9 @@ func (d *Desk) beat(m bus.Message) {
 	case err != nil:
 		return // on its way out
 	}
+	d.mu.Lock()
+	d.seen[id] = time.Now()
+	d.mu.Unlock()
 	if d.hosts.Beat(id, fmt.Sprintf("%.40s", b.Version), b.Facts, time.Now()) {
 		d.want(id, b.Facts)
 	}

@@ -36,6 +36,8 @@ func (d *Desk) Do(ctx context.Context, q Request, item func(Item) error) (any, e
 		return d.invite(q)
 	case DoWithdraw, DoApprove, DoRemove:
 		return d.decide(q)
+	case DoPlan, DoAgain, DoBegin, DoHalt, DoRollouts:
+		return d.rollouts(ctx, q)
 	}
 	return nil, UsageError{fmt.Errorf("request %.40q is not known to this hub", q.Do)}
 }

@@ -8,12 +8,17 @@
 // the hub asks for the parts after the first by number, so that a host never sends more than the
 // hub has asked for.
 //
+// A [Task] takes time at one host: a signed order, which the node hands to root's agent, or a
+// measurement. A host does one after the other, in the order of their arrival, and answers each
+// with a [Done].
+//
 // # Subjects
 //
 //	lr.up.ID.beat       Beat
 //	lr.all.ask …        Ask; the answer goes to lr.up.ID.r.TOKEN
 //	lr.h.ID.fetch       Fetch; the parts go to lr.up.ID.r.TOKEN
 //	lr.h.ID.renew       the node asks the hub for its identity again
+//	lr.h.ID.task        Task; its Done goes to lr.up.ID.t.TOKEN
 //
 // # Units
 //

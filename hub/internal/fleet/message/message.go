@@ -23,11 +23,16 @@ const (
 	KindAsk   = "ask"
 	KindFetch = "fetch"
 	KindRenew = "renew"
+	KindTask  = "task"
 	kindReply = "r."
+	kindDone  = "t."
 )
 
 // Reply returns the kind of the messages that answer a token.
 func Reply(token string) string { return kindReply + token }
+
+// TaskDone returns the kind of the message that answers the task with this token.
+func TaskDone(token string) string { return kindDone + token }
 
 // Beat is a sign of life.
 type Beat struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/peer/executor"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -45,6 +46,9 @@ type Host struct {
 
 	// AfterRead is called after each reading of the host; nil: nothing. It is set before Run.
 	AfterRead func()
+	// Reports returns what became of the orders of a rollout; nil: this host takes no orders. It is
+	// set before the first question.
+	Reports func(ctx context.Context, rollout string) (executor.Report, error)
 
 	mu       sync.Mutex
 	snapshot *host.Snapshot
@@ -213,6 +217,13 @@ func (h *Host) Answer(ctx context.Context, verb string, args []string) (any, err
 	return nil, fmt.Errorf("question %.40q: %w", verb, ErrUnknownVerb)
 }
 
+// What stands for a value that cannot be read.
+const (
+	NotThere     = "not there"
+	NotPermitted = "not permitted"
+	NotSupported = "not supported"
+)
+
 // knobValues returns the present values of knobs. What cannot be read has the reason instead.
 func (h *Host) knobValues(ctx context.Context, names []string) (map[string]string, error) {
 	if len(names) == 0 || len(names) > mostKnobs {
@@ -227,11 +238,11 @@ func (h *Host) knobValues(ctx context.Context, names []string) (map[string]strin
 		v, err := h.knobs.Read(ctx, id)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			out[name] = "not there"
+			out[name] = NotThere
 		case errors.Is(err, fs.ErrPermission):
-			out[name] = "not permitted"
+			out[name] = NotPermitted
 		case err != nil:
-			out[name] = "not supported"
+			out[name] = NotSupported
 		default:
 			out[name] = strings.Join(strings.Fields(string(v)), " ")
 		}
@@ -245,6 +256,7 @@ const (
 	DocumentHistory      = "history"
 	DocumentRuns         = "runs"
 	DocumentMeasurements = "measurements"
+	DocumentOrders       = "orders" // or orders/ROLLOUT: what became of orders, as root's agent says
 	documentRun          = "run/"
 	documentMeasurement  = "measurement/"
 )
@@ -261,6 +273,13 @@ func (h *Host) Document(ctx context.Context, name string) ([]byte, error) {
 		}
 		copied := *snapshot
 		return json.Marshal(report.NewInspect(envelope, &copied))
+	}
+	if rollout, ok := strings.CutPrefix(name, DocumentOrders); ok && h.Reports != nil {
+		r, err := h.Reports(ctx, strings.TrimPrefix(rollout, "/"))
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(r)
 	}
 	if h.reader == nil {
 		return nil, fmt.Errorf("document %.60q: %w", name, fs.ErrNotExist)

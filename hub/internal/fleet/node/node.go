@@ -20,6 +20,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/join"
 	"github.com/linerate/linerate/hub/internal/fleet/member"
 	"github.com/linerate/linerate/hub/internal/fleet/message"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 // Source is what a node says. Its methods are called one at a time.
@@ -30,6 +31,15 @@ type Source interface {
 	Answer(ctx context.Context, verb string, args []string) (any, error)
 	// Document returns a document. One that is not there is fs.ErrNotExist.
 	Document(ctx context.Context, name string) ([]byte, error)
+}
+
+// Tasks does work that takes time. Its methods are called one at a time.
+type Tasks interface {
+	// Order hands a signed order to root's agent and returns the agent's answer. An order may come
+	// again; the agent carries it out once.
+	Order(ctx context.Context, envelope []byte) (order.Answer, error)
+	// Measure reads a metric over a time.
+	Measure(ctx context.Context, m message.Metric, over time.Duration) (float64, error)
 }
 
 // ErrUnknownVerb reports a question that a source does not know.
@@ -43,6 +53,7 @@ type Options struct {
 	Home    *join.Home
 	About   join.About
 	Source  Source
+	Tasks   Tasks // nil: this host takes no tasks
 	Version string
 	Log     *slog.Logger // nil: none
 
@@ -61,6 +72,7 @@ type Node struct {
 	conn     *bus.Conn
 
 	asks    chan bus.Message // questions and fetches, in the order of their arrival
+	tasks   chan bus.Message // in the order of their arrival
 	renew   chan struct{}
 	beat    chan struct{}
 	refused chan struct{}
@@ -89,6 +101,7 @@ type packed struct {
 const (
 	keptAnswers  = 64
 	waitingAsks  = 256
+	waitingTasks = 8
 	packedFor    = 30 * time.Second
 	mostDocument = 32 << 20
 )
@@ -102,7 +115,8 @@ func Run(ctx context.Context, o Options) error {
 	o.BeatEvery = cmp.Or(o.BeatEvery, message.BeatEvery)
 	o.Longest = cmp.Or(o.Longest, time.Minute)
 	n := &Node{o: o, instance: rand.Text(), asks: make(chan bus.Message, waitingAsks), renew: make(chan struct{}, 1),
-		beat: make(chan struct{}, 1), refused: make(chan struct{}, 1), answers: make(map[string][]byte)}
+		tasks: make(chan bus.Message, waitingTasks),
+		beat:  make(chan struct{}, 1), refused: make(chan struct{}, 1), answers: make(map[string][]byte)}
 	if err := n.admitted(ctx); err != nil {
 		return ended(ctx, err)
 	}
@@ -196,6 +210,7 @@ func (n *Node) serve(ctx context.Context) error {
 	defer parts.Wait()
 	defer stop(nil)
 	parts.Go(func() { n.answerAll(ctx) })
+	parts.Go(func() { n.doTasks(ctx) })
 	parts.Go(func() {
 		if err := n.keepIdentity(ctx); err != nil {
 			stop(err)
@@ -211,6 +226,10 @@ func (n *Node) serve(ctx context.Context) error {
 // take queues a message. A host that is asked more than it can answer drops the rest.
 func (n *Node) take(m bus.Message) {
 	m.Data = bytes.Clone(m.Data)
+	if kindOf(m.Subject) == message.KindTask {
+		n.takeTask(m)
+		return
+	}
 	select {
 	case n.asks <- m:
 	default:

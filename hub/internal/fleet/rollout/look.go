@@ -19,8 +19,10 @@ const (
 	fleetHarm = 0.01
 	classHarm = 0.02
 	perLook   = 0.25
-	leastUnit = 3 // values below which no look judges
-	ownSpread = 5 // values from which a class is judged by its own spread too
+	// aloneLevel is that of the proof by a host's own experiment, one-sided.
+	aloneLevel = 0.05
+	leastUnit  = 3 // values below which no look judges
+	ownSpread  = 5 // values from which a class is judged by its own spread too
 )
 
 // benefit are the O'Brien–Fleming boundaries of the five looks (pairs and four waves), as z.
@@ -46,7 +48,21 @@ type Look struct {
 
 // matchControls gives each host that this stage has changed a like one whose state has not changed
 // in these hours: not yet changed, or, in the last wave, changed long before. Each serves once.
-func (m *Machine) matchControls() map[int]int {
+func (m *Machine) matchControls() map[int]int { return m.controlsOf(Committed) }
+
+// Wanted returns the hosts whose figures this stage needs from before it: those that it is to change,
+// and the like ones that they will be compared with.
+func (m *Machine) Wanted() []int {
+	var all []int
+	for changed, like := range m.controlsOf(Pending) {
+		all = append(all, changed, like)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// controlsOf returns the like host of each host of this stage that is in a state.
+func (m *Machine) controlsOf(state State) map[int]int {
 	pairs := make(map[int]int)
 	if m.stage == Experiment {
 		return pairs
@@ -61,7 +77,7 @@ func (m *Machine) matchControls() map[int]int {
 		}
 	}
 	for i := range m.hosts {
-		if m.plan.Stage[i] != m.stage || m.hosts[i].state != Committed {
+		if m.plan.Stage[i] != m.stage || m.hosts[i].state != state {
 			continue
 		}
 		if mate := m.plan.Mate[i]; m.stage == Pairs && mate >= 0 {
@@ -109,7 +125,7 @@ func (m *Machine) look() {
 	}
 	m.looks = append(m.looks, look)
 	if look.Harm != "" {
-		m.halt("the measurements after %s show harm: %s", look.Stage, look.Harm)
+		m.harmed("the measurements after %s show harm: %s", look.Stage, look.Harm)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/linerate/linerate/internal/peer/executor"
 	"github.com/linerate/linerate/internal/peer/order"
 )
 
@@ -48,6 +49,8 @@ const (
 	Stopped  Kind = "stopped"  // By: a person
 	UndoAll  Kind = "undo-all" // By: a person
 	Started  Kind = "started"  // the hub has started again
+	Told     Kind = "told"     // Host, Orders: what the host reports of all its orders
+	Held     Kind = "held"     // By: why the hub cannot go on, such as signatures that have expired
 	Ticked   Kind = "ticked"   // time has passed: the machine looks for silent hosts and moves on
 )
 
@@ -62,7 +65,10 @@ type Event struct {
 	// of an experiment, with the change over without it; positive is better.
 	Effect float64 `json:"effect_log_ratio,omitempty"`
 	Error  float64 `json:"error_log_ratio,omitempty"` // standard error of an experiment
-	By     string  `json:"by,omitempty"`
+	Pairs  int     `json:"pairs,omitempty"`           // of an experiment; 0: 20
+	By     string  `json:"by,omitempty"`              // a person, or why
+
+	Orders []executor.Standing `json:"orders,omitempty"`
 }
 
 // Action is what to do now.
@@ -97,6 +103,7 @@ type track struct {
 	sent, seen       time.Duration // of the last order, of the last sign of life
 	changed          time.Duration // start of the trial
 	proven           bool          // by an experiment of its own
+	benefit          float64       // p of the benefit in this experiment; 1: none
 }
 
 // Machine is a rollout at one moment.
@@ -111,6 +118,8 @@ type Machine struct {
 	began  time.Duration // start of the stage
 	reason string
 	halted time.Duration // since when
+	harm   bool          // the halt is for measured harm
+	moves  int
 
 	collected map[int]float64 // of this stage, by host
 	controls  map[int]int     // of this stage: changed host → like host
@@ -123,7 +132,7 @@ type Machine struct {
 func New(p *Plan) *Machine {
 	m := &Machine{plan: p, hosts: make([]track, len(p.Hosts)), phase: Ordering}
 	for i := range m.hosts {
-		m.hosts[i].state = Pending
+		m.hosts[i].state, m.hosts[i].benefit = Pending, 1
 	}
 	if p.class == nil {
 		p.index()
@@ -152,6 +161,29 @@ func (m *Machine) Reason() string { return m.reason }
 // Proven reports whether the benefit is proven.
 func (m *Machine) Proven() bool { return m.proven }
 
+// Harmed reports whether the rollout is halted because measurements show harm.
+func (m *Machine) Harmed() bool { return m.phase == Halted && m.harm }
+
+// Harm reports whether measurements have shown harm since a person last resumed.
+func (m *Machine) Harm() bool { return m.harm }
+
+// Moves rises whenever time alone has changed something: a Ticked that leaves it as it was need not
+// be in the log.
+func (m *Machine) Moves() int { return m.moves }
+
+// Attempt is the number of the present try of a host, from 0.
+func (m *Machine) Attempt(host int) int { return m.hosts[host].attempt }
+
+// Watched reports whether the machine waits for signs of life of a host.
+func (m *Machine) Watched(host int) bool {
+	h := &m.hosts[host]
+	return h.state.inFlight() ||
+		h.state == Committed && h.changed > 0 && m.now-h.changed <= 3*m.plan.Timing.Deadline
+}
+
+// InFlight reports whether an order or an experiment is under way at a host.
+func (m *Machine) InFlight(host int) bool { return m.hosts[host].state.inFlight() }
+
 // Looks are the looks so far, for the page that draws the boundary.
 func (m *Machine) Looks() []Look { return append([]Look(nil), m.looks...) }
 
@@ -172,6 +204,15 @@ func (m *Machine) halt(format string, args ...any) {
 		return
 	}
 	m.before, m.phase, m.reason, m.halted = m.phase, Halted, fmt.Sprintf(format, args...), m.now
+	m.harm = false
+	m.moves++
+}
+
+// harmed halts because a measurement shows harm.
+func (m *Machine) harmed(format string, args ...any) {
+	if m.halt(format, args...); m.phase == Halted {
+		m.harm = true
+	}
 }
 
 // Apply changes the machine by one event. Time never goes back: an event with an earlier time
@@ -201,6 +242,10 @@ func (m *Machine) Apply(e Event) {
 		m.halt("the hub has started again")
 	case Stopped:
 		m.halt("stopped by %s", e.By)
+	case Held:
+		m.halt("%s", e.By)
+	case Told:
+		m.Reported(e.Host, executor.Report{Orders: e.Orders})
 	case UndoAll:
 		m.phase, m.since = Unwinding, m.now
 	case Resumed:
@@ -298,13 +343,23 @@ func (m *Machine) refused(e Event, h *track) {
 func (m *Machine) measured(e Event) {
 	h := &m.hosts[e.Host]
 	if h.state == Measuring {
-		h.state, h.proven = Pending, true
+		h.state = Pending
 		if !(e.Error > 0) || e.Effect != e.Effect {
-			m.halt("the experiment on host %s has no result", m.plan.Hosts[e.Host].ID)
+			why := "the experiment on host " + m.plan.Hosts[e.Host].ID + " has no result"
+			if e.By != "" {
+				why += ": " + e.By
+			}
+			m.halt("%s", why)
 			return
 		}
-		if p := lowerTail(e.Effect/e.Error, experimentDF); p < experimentLevel/float64(m.experiments()) {
-			m.halt("the experiment on host %s shows harm: %.1f %%", m.plan.Hosts[e.Host].ID, 100*e.Effect)
+		h.proven = true
+		df := float64(experimentDF)
+		if e.Pairs > 1 {
+			df = float64(e.Pairs - 1)
+		}
+		h.benefit = lowerTail(-e.Effect/e.Error, df)
+		if p := lowerTail(e.Effect/e.Error, df); p < experimentLevel/float64(m.experiments()) {
+			m.harmed("the experiment on host %s shows harm: %.1f %%", m.plan.Hosts[e.Host].ID, 100*e.Effect)
 		}
 		return
 	}
@@ -333,13 +388,19 @@ func (m *Machine) CanResume() bool {
 	return m.phase == Halted && m.now-m.halted >= m.plan.Timing.Deadline
 }
 
+// ResumeIn is how long a halted rollout must wait until a person may resume it.
+func (m *Machine) ResumeIn() time.Duration { return m.plan.Timing.Deadline - (m.now - m.halted) }
+
+// Experimented reports whether a host has measured the change against itself.
+func (m *Machine) Experimented(host int) bool { return m.hosts[host].proven }
+
 // resume goes on after a halt. A host whose trial ended unconfirmed gets a new order. One of which
 // the hub does not know what became of its order is lost until it reports.
 func (m *Machine) resume(by string) {
 	if !m.CanResume() || by == "" {
 		return
 	}
-	m.phase, m.reason, m.since = Ordering, "", m.now
+	m.phase, m.reason, m.harm, m.since = Ordering, "", false, m.now
 	if m.before == Soaking || m.before == Collecting {
 		m.phase = Soaking
 	}
@@ -349,9 +410,9 @@ func (m *Machine) resume(by string) {
 			h.state, h.attempt, h.changed = Pending, h.attempt+1, 0
 		case Ordered, InTrial, Confirming:
 			h.state = Lost
-		case Measuring:
-			h.state = Pending
-		case Pending, Committed, Refused, Lost, Undoing, Undone, Drifted, NotUndone:
+		case Measuring, Pending: // new orders have names of their own
+			h.state, h.attempt = Pending, h.attempt+1
+		case Committed, Refused, Lost, Undoing, Undone, Drifted, NotUndone:
 		}
 		m.hosts[i].seen = m.now
 	}
@@ -376,12 +437,14 @@ func (m *Machine) watch() {
 		if h.state != Committed && h.state != Measuring && m.now-max(h.sent, h.changed) > 2*t.Deadline {
 			// It lives, and does not answer: what became of the order is not known.
 			h.state = Lost
+			m.moves++
 			m.halt("host %s does not answer an order", m.plan.Hosts[i].ID)
 			continue
 		}
 		seen := max(h.seen, from)
 		if m.now-seen > 2*t.Deadline && seen-from < 2*t.Deadline {
 			h.state = Lost
+			m.moves++
 			m.halt("host %s is silent since its change", m.plan.Hosts[i].ID)
 		}
 	}
@@ -397,13 +460,19 @@ func (m *Machine) advance() {
 				return
 			}
 		}
+		if m.stage != Experiment && !m.changedNow() {
+			m.next() // no host of this stage has changed: there is nothing to wait for
+			return
+		}
 		m.phase, m.since = Soaking, m.now
+		m.moves++
 	case Soaking:
 		if m.now-m.since < m.soak() {
 			return
 		}
 		m.controls, m.collected = m.matchControls(), make(map[int]float64)
 		m.phase, m.since = Collecting, m.now
+		m.moves++
 		if len(m.controls) == 0 { // the experiments, or a stage without a new host
 			m.next()
 		}
@@ -430,8 +499,33 @@ func (m *Machine) advance() {
 			}
 		}
 		m.phase = Done
+		m.moves++
 	case Halted, Done:
 	}
+}
+
+// changedNow reports whether the stage has changed a host.
+func (m *Machine) changedNow() bool {
+	for i := range m.hosts {
+		if m.plan.Stage[i] == m.stage && m.hosts[i].state == Committed {
+			return true
+		}
+	}
+	return false
+}
+
+// provenAlone reports whether every host of the plan experiments itself, and all that have done so
+// show the benefit: a fleet of a few hosts has no other proof.
+func (m *Machine) provenAlone() bool {
+	tried := false
+	for i := range m.hosts {
+		h := &m.hosts[i]
+		if !m.experimentsFirst(i) || h.proven && h.benefit > aloneLevel {
+			return false
+		}
+		tried = tried || h.proven
+	}
+	return tried
 }
 
 func (m *Machine) soak() time.Duration {
@@ -446,10 +540,12 @@ func (m *Machine) soak() time.Duration {
 
 // next begins the next stage.
 func (m *Machine) next() {
+	m.moves++
 	if m.stage == WaveAll {
 		m.phase = Done
 		return
 	}
+	m.proven = m.proven || m.provenAlone()
 	if m.stage == Wave50 && !m.proven {
 		// After a person has resumed, the stage is complete and the last wave begins.
 		m.stage++

@@ -14,8 +14,8 @@ func OrderID(rollout, host string, verb order.Verb, attempt int) string {
 	return fmt.Sprintf("%s.%s.%d.%s", rollout, host, attempt, verb)
 }
 
-// attemptOf is the reverse for the orders of one host.
-func attemptOf(rollout, host, id string) (int, bool) {
+// AttemptOf is the reverse for the orders of one host.
+func AttemptOf(rollout, host, id string) (int, bool) {
 	rest, ok := strings.CutPrefix(id, rollout+"."+host+".")
 	text, _, dotted := strings.Cut(rest, ".")
 	n, err := strconv.Atoi(text)
@@ -68,7 +68,7 @@ func (m *Machine) Reported(host int, r executor.Report) {
 
 // take brings a host to where a report of one of its orders shows it, oldest first.
 func (t *track) take(rollout, host string, s executor.Standing) {
-	if n, ok := attemptOf(rollout, host, s.Order); ok {
+	if n, ok := AttemptOf(rollout, host, s.Order); ok {
 		t.attempt = max(t.attempt, n)
 	}
 	switch s.Answer.Code {
