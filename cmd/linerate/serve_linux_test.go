@@ -62,8 +62,8 @@ func (h *host) keepFarSide() {
 }
 
 // farSideIsBack checks what a boot made of it: the socket waits, the first connection starts serve,
-// the peer's key still works, and the revoked one is still refused. The record of the peer's last use
-// is from before the boot until then.
+// the peer's key still works, and the revoked one is still refused. Until then, the record of the
+// peer's last use is from before the boot.
 func (h *host) farSideIsBack() {
 	h.t.Helper()
 	h.says("systemctl is-active linerate-serve.socket linerate-serve.service || true", "active", "inactive")

@@ -225,8 +225,8 @@ func newHost(t *testing.T) *host {
 }
 
 // TestUnderSystemd runs the services, and then takes changes through a whole life with a real
-// systemd, udev, ifupdown and NetworkManager. The far side stays enabled meanwhile, and the boots of
-// the changes are also its own. One guest serves both, because its boot costs more than either.
+// systemd, udev, ifupdown and NetworkManager. The far side stays enabled meanwhile, and the boots
+// of the changes are also its own. One guest serves both, because its boot costs more than either.
 func TestUnderSystemd(t *testing.T) {
 	h := newHost(t)
 	files := []guest.File{program(t), hubProgram(t), asker(t)}
