@@ -274,7 +274,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	if f.role != "" {
 		role, err := plan.ParseRole(f.role)
 		if err != nil {
-			return usagef("--role: %w", err)
+			return usageError{err}
 		}
 		o.AskFor = askedByRole(ctx, role)
 	}
