@@ -277,6 +277,9 @@ that the change may cut, confirm from a new one: that it opens shows that the ho
 				}
 			}
 			if err := j.Commit(cmd.Context(), args...); err != nil {
+				if errors.Is(err, journal.ErrUnknownChange) { // the journal calls it a commit
+					err = unknownChange(fmt.Errorf("confirm: %w", errors.Unwrap(err)))
+				}
 				if errors.Is(err, journal.ErrForeign) {
 					err = flagError{err,
 						"linerate undo ID ends that trial and keeps the other value; then confirm the rest"}

@@ -30,8 +30,8 @@ total, undoes everything and proves that every value is back.
 
 The demo takes about two minutes and touches nothing outside that world. It does not need root
 where the kernel lets ordinary users create namespaces. --json prints the linerate.tune/1
-document of the run. The exit status is 3 when other programs use so much of the machine that the
-rates cannot be compared.`,
+document of the run. The exit status is 3 when other programs use the machine, and the rates
+cannot be compared.`,
 		Example: "  linerate demo\n  linerate demo --json | jq .final",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			scenario, err := scenario.Load(demoScenario)

@@ -16,17 +16,17 @@ import (
 // lines of a command without a document.
 const screens = `
 calc burst: calc-burst
-calc bus: calc-burst
-calc moderation: calc-burst
-calc polling: calc-burst
-calc window: calc-burst
+calc bus: calc-bus
+calc moderation: calc-moderation
+calc polling: calc-polling
+calc window: calc-window
 check-advice: check-advice
 confirm: history
 diagnose: diagnose
 disk: disk
 firewall: firewall
 firewall cost: firewall
-firewall optimise: firewall
+firewall optimise: firewall-rewrite
 firewall trace: firewall-trace
 history: history
 inspect: inspect
@@ -38,10 +38,10 @@ lab tune: lab-tune
 measure: measure
 measure compare: measure-compare
 nfs: nfs
-nfs tune: nfs
-peers add: peers
+nfs tune: nfs-tune
+peers add: peers-add
 peers list: peers
-peers revoke: peers
+peers revoke: peers-revoke
 persist: persist
 profile: profile
 profile compare: profile-compare
@@ -51,7 +51,7 @@ resolver diagnose: resolver-diagnose
 resolver lab: resolver-lab
 resolver measure: resolver
 resolver tune: resolver-tune
-set: history
+set: set
 tune: tune
 undo: undo
 agent: (a service: it prints to a log)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/change/advice"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
@@ -24,6 +25,8 @@ func Documents(t testing.TB) []Document {
 	measure := report.NewMeasure(Envelope(), "192.0.2.7:7070", Tests())
 	history := report.NewHistory(Envelope(), Changes())
 	none := report.NewHistory(Envelope(), nil)
+	set := report.NewHistory(Envelope(), Changes())
+	set.Unchanged = []report.Unchanged{{Setting: knob.Setting{Knob: "sysctl:net.ipv4.tcp_sack", Value: "1"}}}
 	undo := report.NewUndo(Envelope(), outcomes(), report.UndoLeft{Run: "20261122-130505-7f3a", Target: "192.0.2.7",
 		Changes: Changes()[:1], Reason: "no key was given"})
 	entry, reserved := entries()
@@ -81,6 +84,7 @@ func Documents(t testing.TB) []Document {
 		{"history", history},
 		{"history-run", report.NewHistory(Envelope(), runChanges())},
 		{"history-empty", none},
+		{"set", set},
 		{"undo", undo},
 		{"explain", explain},
 		{"explain-reserved", explainReserved},

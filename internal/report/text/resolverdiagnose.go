@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/resolver/server"
 )
 
-// ResolverDiagnose writes what limits a name server: the first finding with its evidence, the others
-// in short, and what could not be seen. Verbose writes all findings in full.
+// ResolverDiagnose writes what limits a name server: the first finding with its evidence, the
+// others in short, and what could not be seen. Verbose writes all findings in full.
 func ResolverDiagnose(w io.Writer, d *report.ResolverDiagnoseDocument, s Style, verbose bool) error {
 	p := &printer{w: w, s: s}
 	o := d.Observation

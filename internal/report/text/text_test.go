@@ -89,6 +89,9 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 		if name == "history-run" {
 			return text.FoldedHistory(w, d, s)
 		}
+		if name == "set" {
+			return text.Set(w, d, s)
+		}
 		return text.History(w, d, s)
 	case *report.UndoDocument:
 		return text.Undo(w, d, s)
@@ -289,7 +292,9 @@ func TestTerminals(t *testing.T) {
 }
 
 // alsoGolden are documents with a text of their own beside the first of their kind.
-var alsoGolden = []string{"knobs-here", "inspect-interfaces", "diagnose-cpu", "history-run", "persist-check"}
+var alsoGolden = []string{"knobs-here", "inspect-interfaces", "diagnose-cpu", "history-run", "persist-check", "set",
+	"calc-bus", "calc-moderation", "calc-polling", "calc-window", "firewall-rewrite", "nfs-tune", "peers-add",
+	"peers-revoke"}
 
 // oneWord matches a line that must not break: one word, a setting, a file's line, a command.
 var oneWord = regexp.MustCompile(`^ *(\S+|'[^']*')$|^[-+@]|^from here: |^ *LINERATE_KEY=`)
