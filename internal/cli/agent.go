@@ -37,13 +37,13 @@ func (a *app) agentCommand() *cobra.Command {
 agent answers a fixed list of questions, and without --orders all of them only read: a client can
 change nothing and name no file. Root and one group may ask. The agent runs until it is stopped.
 
---orders makes this host a member of a fleet that can be changed: the agent then also takes signed
-orders. It reads three files in /etc/linerate, which only root may be able to change: host.id (the id
-of this host in the fleet), order.keys (a name and a public key on each line) and policy.yaml (what
-the fleet may do here; without it, nothing is changed). Each order needs the signature of a person on
-that list, whichever process delivers it. A change is a trial with a deadline: without a
-signed confirmation the host takes it back, without the network. --check prints what the three files
-allow, and ends.
+--orders makes this host a member of a fleet that can be changed: the agent then also takes
+signed orders. It reads three files in /etc/linerate, which only root may be able to change.
+host.id has the id of this host in the fleet, and order.keys a name and a public key on each
+line. policy.yaml says what the fleet may do here; without it, nothing is changed. Each order
+needs a signature of a person on that list, whatever the process that brings it says. A change
+is a trial with a deadline: without a signed confirmation the host takes it back, without the
+network. --check prints what the three files allow, and ends.
 
 dist/systemd/linerate-agent.socket is a unit for systemd, which opens the socket and confines
 the agent.`,

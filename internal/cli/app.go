@@ -108,9 +108,9 @@ func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "linerate",
 		Short: "Find what keeps a host from its line rate, prove the remedy, undo anything",
-		Long: `linerate measures what a network path carries, names what limits it with evidence, tries one
-change at a time in a controlled experiment, keeps only what is proven to help, and can always
-undo it.
+		Long: `linerate measures what a network path carries and names what limits it, with evidence. It tries
+one change at a time in a controlled experiment, keeps only what is proven to help, and can
+always undo it.
 
 Start with ` + "`linerate demo`" + `, which runs the whole loop in a private world on this machine.
 ` + "`linerate help TOPIC`" + ` explains a concept; ` + "`linerate help help`" + ` lists the topics.`,

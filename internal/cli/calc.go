@@ -156,9 +156,9 @@ func (a *app) calcBurst() *cobra.Command {
 	c := calcFlags{&cobra.Command{
 		Use:   "burst",
 		Short: "How many back-to-back frames a buffer or a ring holds, and how many a transfer makes",
-		Long: `Calculate how many back-to-back frames a NIC's own memory (--buffer) holds, after which time a
-ring is full at line rate (--ring with --link), and how many frames a transfer of NFS over UDP
-makes (--transfer).`,
+		Long: `Calculate how many back-to-back frames a NIC's own memory holds (--buffer), and after which time
+a ring is full at line rate (--ring with --link). --transfer shows how many frames a transfer of
+NFS over UDP makes.`,
 		Example: "  linerate calc burst --buffer 5k --transfer 8192\n" +
 			"  linerate calc burst --ring 256 --link 10G --interval 125us",
 	}}
@@ -203,8 +203,9 @@ func (a *app) calcPolling() *cobra.Command {
 	c := calcFlags{&cobra.Command{
 		Use:   "polling",
 		Short: "The packets per second of a host that polls its NIC, and the burst that a link needs",
-		Long: `Calculate the packets per second of a host that looks at its NIC --hz times a second and takes at
-most --burst packets each time, how long a packet waits, and the burst that --link needs.`,
+		Long: `Calculate the packets per second of a host that looks at its NIC --hz times a second and takes
+at most --burst packets each time. The answer also has how long a packet waits, and the burst
+that --link needs.`,
 		Example: "  linerate calc polling --hz 1000 --burst 150 --link 1G",
 	}}
 	c.RunE = func(*cobra.Command, []string) error { return a.calculate(q) }

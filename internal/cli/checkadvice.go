@@ -40,11 +40,12 @@ func (a *app) checkAdviceCommand() *cobra.Command {
 		Short:       "Check which old tuning advice is still right",
 		Long: `Read tuning advice and show for each setting whether it is still right, the default by now,
 ignored, removed or harmful; why, since when, and what has its effect today. FILE is a
-sysctl.conf, lines of modprobe.d, a TuneD profile, a script or a page with commands (sysctl,
-ethtool, ip, ifconfig, route, tc, ndd, ipadm, dladm, netsh, PowerShell), tables and recipes
-(YAML, Puppet, Chef, Nix), FreeBSD's loader.conf or rc.conf, a .reg file, or any mixture, of at
-most 1 MiB; "-" is standard input. check-advice runs nothing of it. Lines that look like a
-setting and are in no form that it reads are counted and listed.
+sysctl.conf, lines of modprobe.d, a TuneD profile, FreeBSD's loader.conf or rc.conf, or a .reg
+file. A script, a recipe (YAML, Puppet, Chef, Nix) or a page with tables and commands is read as
+well, and so is any mixture. The commands are sysctl, ethtool, ip, ifconfig, route, tc, ndd,
+ipadm, dladm, netsh and those of PowerShell. FILE has at most 1 MiB; "-" is standard input.
+check-advice runs nothing of it. Lines that look like a setting and are in no form that it reads
+are counted and listed.
 
 Each setting is judged for the system it belongs to: that of this host for its release, other
 systems for their newest. --os and --release select another one.`,

@@ -24,9 +24,9 @@ func (a *app) demoCommand() *cobra.Command {
 		Annotations: exits(exitPartial, exitNotPermitted, exitInterrupted),
 		Short:       "The whole loop in a private world on this machine: measure, diagnose, tune, prove, undo",
 		Long: `Make two hosts in private namespaces, joined by an emulated 1 Gb/s link with a round trip of 20
-ms. Give the receiver the buffers of 2005, and let linerate find and repair the fault: it
-measures, names the limit, tries the remedies one by one, keeps what is proven, confirms the
-total, undoes everything and proves that every value is back.
+ms. Give the receiver the buffers of 2005, and let linerate find and repair the fault. It
+measures, names the limit, tries the remedies one by one, keeps what is proven and confirms the
+total. Then it undoes everything and proves that every value is back.
 
 The demo takes about two minutes and touches nothing outside that world. It does not need root
 where the kernel lets ordinary users create namespaces. --json prints the linerate.tune/1

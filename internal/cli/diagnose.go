@@ -45,7 +45,7 @@ last of them samples it, and the finding names the stages of the network path th
 All of this takes at most 15 seconds.
 
 iperf3://HOST[:PORT], and the other programs that measure knows, are judged by what this end
-sees of them. icmp://HOST is judged by round trips and the path MTU alone; so is a host where no
+sees of them. icmp://HOST is judged by round trips and the path MTU alone. So is a host where no
 server accepts the connection.
 
 Without a TARGET nothing is sent: diagnose watches the counters, processors, interrupts and

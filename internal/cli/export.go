@@ -34,8 +34,8 @@ func (a *app) exportCommand() *cobra.Command {
 		Short:       "Write proven changes for other hosts: Ansible, TuneD, shell, NixOS",
 		Long: `Write the committed changes of this host, or the named ones, for other hosts. export leaves out
 trials and undone changes: confirm a change first. Instead of the journal, --run takes what a
-stored run kept (an id, the beginning of one, or last), and --from takes a file that linerate
-tune --json has written; --side selects the end of its path.
+stored run kept: an id, the beginning of one, or last. --from takes a file that linerate tune
+--json has written, and --side selects the end of its path.
 
   ansible  one playbook: ansible.posix.sysctl, and a program with a unit for the rest
   tuned    the directory of a TuneD profile; needs --output

@@ -48,9 +48,10 @@ func (a *app) firewallCost() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cost",
 		Short: "Show how many rules each packet is compared with, and which rules cost most",
-		Long: `Show for each hook and chain how many rules a packet is compared with, as the counters say, and about how
-many nanoseconds that takes; the rules that cost most; rules that never matched; and pairs of rules of which
-one is shadowed, redundant, or an exception of the other. With --watch only the packets of that time count.
+		Long: `Show for each hook and chain how many rules a packet is compared with, as the counters say, and
+about how many nanoseconds that takes. Then follow the rules that cost most, and those that
+never matched. Last come pairs of rules of which one is shadowed, redundant, or an exception of
+the other. With --watch only the packets of that time count.
 
 --calibrate measures first what rules cost on this host: it loads some dozens of rulesets in network
 namespaces of its own and sends datagrams there for five seconds. It needs root and changes nothing outside

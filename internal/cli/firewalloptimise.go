@@ -27,20 +27,20 @@ func (a *app) firewallOptimise() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "optimise",
 		Short: "Write rules that do the same for fewer comparisons per packet, with a proof",
-		Long: `Write rules that treat every packet as the present ones do, with the same verdict and the same counters, and
-that compare it with fewer rules: lookups in sets and maps with a counter for each element, chains by
-interface or prefix, and the order of the hits. Rules with effects that are not modelled (limits, marks, log
-lines, NAT) stay where they are.
+		Long: `Write rules that treat every packet as the present ones do, with the same verdict and the same
+counters, and compare it with fewer rules. They look up sets and maps with a counter for each
+element, branch into chains by interface or prefix, and follow the order of the hits. Rules with
+effects that are not modelled (limits, marks, log lines, NAT) stay where they are.
 
 optimise prints the new rules as a difference. It offers only rules that it has proven to be equal, over all
 packets and by packets at the ends of the rules' ranges. Root's optimise also lets the kernel forward packets
 through both, in network namespaces of its own. A chain without a proof keeps its rules.
 
---apply puts the new rules of nftables or iptables in force, as a trial: a guard process brings the old ones
-back when the time is over, unless linerate confirm lets the new ones stay. linerate undo brings them
-back later. No packet passes without rules, and every counter goes on, in both directions. A table that
-another program writes to (docker, firewalld, ufw) keeps its rules. If the rules change while optimise
-works, it applies nothing.`,
+--apply puts the new rules of nftables or iptables in force, as a trial. A guard process brings
+the old ones back when the time is over, unless linerate confirm lets the new ones stay.
+linerate undo brings them back later. No packet passes without rules, and every counter goes on,
+in both directions. A table that another program writes to (docker, firewalld, ufw) keeps its
+rules. If the rules change while optimise works, it applies nothing.`,
 		Example: "  linerate firewall optimise\n" +
 			"  linerate firewall optimise --output new.nft\n" +
 			"  linerate firewall optimise --apply --for 10m\n" +

@@ -29,11 +29,11 @@ func (a *app) labTuneCommand() *cobra.Command {
 		Annotations: exits(exitPartial, exitNotPermitted, exitInterrupted),
 		Short:       "Check that tuning repairs: plant every fault that a knob can repair, tune it, compare",
 		Long: `For every scenario whose fault a knob can repair: measure a healthy world like it, make the
-world with its fault, measure, tune, measure again, alternately remove and restore each kept
-change, undo, and compare every setting. A case is tuned when it reaches 90 % of the healthy
-rate within 20 trials, each kept change gains more than the noise, and every setting is back. A
-case is listed separately and does not count when its fault costs less than a tenth of the rate
-on this machine and nothing was kept. The last line is
+world with its fault, measure, tune, and measure again. Then alternately remove and restore each
+kept change, undo, and compare every setting. A case is tuned when it reaches 90 % of the
+healthy rate within 20 trials, each kept change gains more than the noise, and every setting is
+back. A case is listed separately and does not count when its fault costs less than a tenth of
+the rate on this machine and nothing was kept. The last line is
 
   tuned-percent=NN.N cases=N
 

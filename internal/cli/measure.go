@@ -56,8 +56,8 @@ sockperf and stamp. These need no key, and the result lacks what the far end can
 
 The letters and suffixes are iperf3's: K, M and G are 1024-based for bytes and 1000-based for rates,
 times are plain seconds. A flag that is about one test (-R, -b, -n, -w, …) without --test asks for
-stream. Unlike iperf3, -u sends as fast as possible without -b, -b is shared by the streams of -P, -l
-is for datagrams alone, -t 0 is refused, and -O without a number waits for a steady rate.
+stream. Unlike iperf3, -u sends as fast as possible without -b, and the streams of -P share -b.
+Also, -l is for datagrams alone, -t 0 is refused, and -O without a number waits for a steady rate.
 
 --fail-below and --baseline make a measurement a check: exit status 4 says that it failed. Against a
 baseline it fails only when the whole interval of the effect is below the tolerated loss.

@@ -30,9 +30,9 @@ func (a *app) nfsCommand() *cobra.Command {
 		Annotations: exits(exitNotPermitted, exitInterrupted),
 		Short:       "Show where the calls of an NFS mount wait",
 		Long: `Read the counters of the kernel's NFS client, and show for each mount, or for MOUNT, where its
-calls wait: in this host for a slot or the transport, in the network, in the server, or in this
-host for the processing of answers. Each procedure has its queue, round trip, execution time,
-retransmissions and bytes per call. Nothing is sent and nothing is changed.
+calls wait. They wait in this host for a slot or the transport, in the network, in the server,
+or in this host for the processing of answers. Each procedure has its queue, round trip,
+execution time, retransmissions and bytes per call. Nothing is sent and nothing is changed.
 
 Without --duration the counters are those since the mount; with it, those of that time. --from
 FILE reads a /proc/self/mountstats of another host; "-" is standard input.

@@ -30,10 +30,11 @@ func (a *app) planCommand() *cobra.Command {
 		Use:         "plan [FILE]",
 		Annotations: exits(exitNotPermitted, exitInterrupted),
 		Short:       "Write the settings for a system and a role as commands, files and undo",
-		Long: `Write what one system can still set in one role on one path: commands in the order in which they
-must run, the files that keep them over a restart, and the reason of each. The output is a
-script for the shell of that system; --undo prints the way back. What old write-ups set there is
-listed with what became of it: default now, ignored, removed or harmful. plan changes nothing.
+		Long: `Write what one system can still set in one role on one path. That is the commands in the order
+in which they must run, the files that keep them over a restart, and the reason of each. The
+output is a script for the shell of that system; --undo prints the way back. What old write-ups
+set there is listed with what became of it: default now, ignored, removed or harmful. plan
+changes nothing.
 
 FILE is a document of inspect --json, a capture, a sosreport, or six lines:
 

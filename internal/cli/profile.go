@@ -52,15 +52,16 @@ func (a *app) profileCommand() *cobra.Command {
 		Use:         "profile",
 		Annotations: exits(exitNotPermitted, exitUnreachable, exitInterrupted),
 		Short:       "Show which kernel functions the packets pay for: time per function and stage, per packet",
-		Long: `Sample all CPUs of this host and show where their time goes: by stage of the network path, by kind
-of work, by function, each with its share and its nanoseconds per packet, at 95 % confidence.
-Packets are those that the interfaces count in the same window; a forwarded one counts once.
+		Long: `Sample all CPUs of this host and show where their time goes: by stage of the network path, by
+kind of work, and by function. Each has its share and its nanoseconds per packet, at 95 %
+confidence. Packets are those that the interfaces count in the same window; a forwarded one
+counts once.
 
 profile changes nothing and needs no debug symbols. It needs root, or the capabilities
 cap_perfmon and cap_syslog. It samples CPU cycles where the processor shows its counters, and a
-timer of the kernel otherwise (cpu-clock), which cannot see code that runs with interrupts off:
-such samples are shown under the callers, and counted. The rate follows the cost of a sample, so
-that profiling stays below 1 % of each CPU.
+timer of the kernel otherwise (cpu-clock). That timer cannot see code that runs with interrupts
+off: such samples are shown under the callers, and counted. The rate follows the cost of a
+sample, so that profiling stays below 1 % of each CPU.
 
 After the samples, profile counts for one second more, without sampling: the time of each softirq on
 each CPU, and who waits for which lock. --no-exact leaves this out.
@@ -371,10 +372,10 @@ func (a *app) profileCompareCommand() *cobra.Command {
 		Use:         "compare BEFORE AFTER",
 		Annotations: exits(exitNotPermitted),
 		Short:       "Show what differs between two profiles, with intervals",
-		Long: `Compare two profiles, documents of --json or files that --from reads, and show the differences of
-time per packet, or of shares where packets were not counted. An interval covers the true
-difference in 95 of 100 comparisons; rows that differ beyond chance are marked, and at most one in
-twenty of the marked ones is chance. "Nothing differs" is an answer.
+		Long: `Compare two profiles, documents of --json or files that --from reads, and show the differences
+of time per packet, or of shares where packets were not counted. An interval covers the true
+difference in 95 of 100 comparisons. Rows that differ beyond chance are marked, and at most one
+in twenty of the marked ones is chance. "Nothing differs" is an answer.
 
 --flame draws the later profile: red functions cost more than before, blue ones less, and grey ones
 do not differ beyond chance.`,

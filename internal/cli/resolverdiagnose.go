@@ -57,9 +57,9 @@ processes listen:
 
 --from reads what the server printed instead: one file counts since the server's start, of a later
 second one only the difference counts. It recognises the pages of BIND's statistics channel, its
-statistics file, ` + "`rndc status`, `unbound-control stats_noreset`, `rec_control get-all`" + `, the API of
-PowerDNS, stats.list() and the pages of Knot Resolver, dnsmasq's records as dig prints them, and
-` + "`resolvectl statistics`.",
+statistics file, ` + "`rndc status`, `unbound-control stats_noreset` and `rec_control get-all`" + `. It also
+recognises the API of PowerDNS, stats.list() and the pages of Knot Resolver, dnsmasq's records as
+dig prints them, and ` + "`resolvectl statistics`.",
 		Example: "  linerate resolver diagnose\n" +
 			"  linerate resolver diagnose 192.0.2.53 --statistics http://192.0.2.53:8053\n" +
 			"  unbound-control stats_noreset | linerate resolver diagnose --from -\n" +

@@ -86,8 +86,8 @@ func (c classCheck) announce(settings []knob.Setting, warn func(format string, a
 	}
 }
 
-// noInterface returns an error where an interface that a knob or a pattern names does not exist; nil
-// for a name that is empty or a glob. Op is the command and its argument.
+// noInterface returns an error where an interface that a knob or a pattern names does not exist;
+// nil for a name that is empty or a glob. Op is the command and its argument.
 func noInterface(op, name string) error {
 	if name == "" || strings.ContainsAny(name, "*?[") {
 		return nil

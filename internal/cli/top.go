@@ -20,9 +20,10 @@ func (a *app) topCommand() *cobra.Command {
 		Use:         "top",
 		Annotations: exits(exitNotPermitted, exitInterrupted),
 		Short:       "Live view of this host: interfaces, drops by place, processors, retransmits, findings",
-		Long: `Show what this host carries, second by second: interfaces with their rates, packets and drops by
-place, processors and interrupts, retransmits, the processes and connections that send, what limits
-the host, and the latest changes. top sends nothing and changes nothing. ? explains keys and columns, q quits.
+		Long: `Show what this host carries, second by second: interfaces with rates, packets and drops by
+place, processors, interrupts and retransmits. It also shows the processes and connections that
+send, what limits the host, and the latest changes. top sends nothing and changes nothing. ?
+explains keys and columns, q quits.
 
 --once and --count print tables instead, --json one document with as many readings. --json-lines
 prints each reading when it is made, until Ctrl-C or --count; --format prints the interfaces for a

@@ -67,13 +67,14 @@ of its interval exceeds the minimum useful effect and nothing else gets worse. T
 confirmed as a whole, and changes that are no longer needed are dropped. All other changes are
 undone; after Ctrl-C, a lost peer or a killed process every change is.
 
-The other side is only changed when its serve runs with --allow-tuning, and as far as that permits
-(d1 unless it names another class); an ssh:// target starts it with the class of --allow, as the
-user that ssh logs in. tune reports and leaves alone the settings that another
-program on a host rewrites (TuneD, irqbalance, NetworkManager, …). It prints the plan before it
-writes anything; --dry-run ends there. A --budget too small to prove anything on this path ends the
-run before the first change, with exit status 3 and the budget to ask for. --soak tests the changes
-once more after they have been in force for that time; Ctrl-C during this wait leaves them in force.
+The other side is only changed when its serve runs with --allow-tuning, and as far as that
+permits: d1 unless it names another class. An ssh:// target starts it with the class of --allow,
+as the user that ssh logs in. tune reports and leaves alone the settings that another program on
+a host rewrites (TuneD, irqbalance, NetworkManager, …). It prints the plan before it writes
+anything; --dry-run ends there. A --budget too small to prove anything on this path ends the run
+before the first change, with exit status 3 and the budget to ask for. --soak tests the changes
+once more after they have been in force for that time; Ctrl-C during this wait leaves them in
+force.
 
 For the goal packets, the rules of this host's packet filter are a candidate too, where firewall optimise
 has shorter ones and no other program writes to their table.
@@ -82,10 +83,10 @@ has shorter ones and no other program writes to their table.
 script or a page, as check-advice reads them. The experiment then shows which of them help on this
 path. Settings that this kernel ignores or no longer has, and harmful ones, are left alone, with the reason.
 
---role ROLE tries what linerate plan would set for a host of this role (bulk, web, router, firewall,
-latency, nameserver or nfs), with values from this host and the round trip of this path. It also
-chooses the goal, unless --goal or --objective does. Values are candidates: only what is proven to
-help on this path stays.
+--role ROLE tries what linerate plan would set for a host of this role: bulk, web, router,
+firewall, latency, nameserver or nfs. The values follow from this host and the round trip of
+this path. It also chooses the goal, unless --goal or --objective does. Values are candidates:
+only what is proven to help on this path stays.
 
 --profile samples the processors of both hosts while each segment runs (1 % of a CPU, the same in both
 arms). Each trial then says what differs in the stages of the network path and in the functions of

@@ -9,6 +9,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
 // TestNuttcpRealServer runs our client against nuttcp.
@@ -47,6 +48,22 @@ func TestNuttcpRealServer(t *testing.T) {
 			}
 			checkNuttcp(t, r, c.want)
 		})
+	}
+}
+
+// TestNuttcpOwnServerAlone sends datagrams to our server on a data port that no other dialect
+// shares: the port closes at the end of the test.
+func TestNuttcpOwnServerAlone(t *testing.T) {
+	s, said := serve(t, []Acceptance{{"nuttcp", uint16(freePort(t))}}, admission.Limits{})
+	r, err := Run(t.Context(), "nuttcp", s.places[0].Address.String(),
+		traffic.Spec{Test: traffic.UDP, PacketBytes: 500, RateBitsPerSec: 2e6, Bytes: 50_000},
+		ClientOptions{DataPort: freePort(t)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkNuttcp(t, r, 50_000)
+	if n := logged(t, said.Await(t, 1, "by udp")[0]); n != 50_000 {
+		t.Errorf("the server counted %d bytes", n)
 	}
 }
 

@@ -252,7 +252,7 @@ type udpReceived struct {
 	Bytes       int64   `json:"bytes"`
 	Seconds     float64 `json:"seconds"` // from the first to the last arrival
 	SocketDrops int64   `json:"socket_drops,omitempty"`
-	Strays      int64   `json:"strays,omitempty"` // datagrams that are not the sender's
+	Implausible int64   `json:"implausible,omitempty"` // datagrams that the sender cannot have sent
 	Batch       string  `json:"batch,omitempty"`
 }
 
@@ -276,7 +276,7 @@ func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
 			Reordered:     known(r.Reordered),
 			JitterSeconds: r.JitterSeconds, DelayVariation: r.DelayVariation.OrNil(),
 		},
-		Bytes: r.Bytes, Seconds: r.Time.Seconds(), SocketDrops: r.SocketDrops, Strays: r.Strays,
+		Bytes: r.Bytes, Seconds: r.Time.Seconds(), SocketDrops: r.SocketDrops, Implausible: r.Implausible,
 		Batch: string(r.Batch),
 	}
 }
@@ -311,9 +311,9 @@ func (udpTest) datagrams(r *Result, spec Spec, near, far resultBody) {
 		r.LossRatio = &loss
 	}
 	for _, u := range []*udpReceived{near.UDPReceived, far.UDPReceived} {
-		if u != nil && u.Strays > 0 {
+		if u != nil && u.Implausible > 0 {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%d datagrams arrived that the sender did not send: a fault on the "+
-				"path, or forged ones; the counts may be wrong", u.Strays))
+				"path, or forged ones; the counts may be wrong", u.Implausible))
 		}
 	}
 	r.Losses = drops.Merge(

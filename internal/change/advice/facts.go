@@ -55,20 +55,24 @@ type history struct {
 // Why is what the setting does on the releases that the rule is for, and not what the page
 // believed. Today is a command, a name or a value to type, or "leave it out".
 type rule struct {
-	Since   string   `json:"since,omitempty"`  // first release that it holds for
-	Before  string   `json:"before,omitempty"` // first release that it no longer holds for
-	Values  []string `json:"values,omitempty"` // the value is one of these
-	Below   *int64   `json:"below,omitempty"`  // the number (of Field) is smaller
-	Above   *int64   `json:"above,omitempty"`  // the number (of Field) is larger
-	Unless  string   `json:"unless,omitempty"` // NAME=VALUE: the text itself sets this, so that the rule does not hold
-	Verdict Verdict  `json:"verdict"`
-	Why     string   `json:"why"`
-	Today   string   `json:"today,omitempty"`
-	Source  string   `json:"source"`
+	Since  string   `json:"since,omitempty"`  // first release that it holds for
+	Before string   `json:"before,omitempty"` // first release that it no longer holds for
+	Values []string `json:"values,omitempty"` // the value is one of these
+	Below  *int64   `json:"below,omitempty"`  // the number (of Field) is smaller
+	Above  *int64   `json:"above,omitempty"`  // the number (of Field) is larger
+	// the second of three numbers, which connections start with, is smaller
+	StartBelow *int64  `json:"start_below,omitempty"`
+	Unless     string  `json:"unless,omitempty"` // NAME=VALUE: the text itself sets this, so that the rule does not hold
+	Verdict    Verdict `json:"verdict"`
+	Why        string  `json:"why"`
+	Today      string  `json:"today,omitempty"`
+	Source     string  `json:"source"`
 }
 
 // asksValue reports whether the rule looks at the value.
-func (r rule) asksValue() bool { return len(r.Values) > 0 || r.Below != nil || r.Above != nil }
+func (r rule) asksValue() bool {
+	return len(r.Values) > 0 || r.Below != nil || r.Above != nil || r.StartBelow != nil
+}
 
 // facts are all of them, in the order of the files.
 var facts = sync.OnceValue(func() []fact {

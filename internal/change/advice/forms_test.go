@@ -236,6 +236,8 @@ func TestSystemsOfBSD(t *testing.T) {
 		{"# macOS\nnet.inet.tcp.delayed_ack=0", []OS{Darwin}},
 		{"net.inet.ip.ifq.maxlen=2048\nnet.inet.ip.mtudisc=0", []OS{OpenBSD, OpenBSD}},
 		{"net.inet.tcp.sendspace=65536", []OS{FreeBSD}},
+		{"net.inet.tcp.cc.algorithm=htcp\nvm.swappiness=10", []OS{FreeBSD, FreeBSD}},
+		{"net.inet.tcp.cc.algorithm=htcp\nvm.swappiness=10\nnet.ipv4.tcp_sack=1", []OS{FreeBSD, Linux, Linux}},
 	} {
 		a, err := Parse([]byte(c.text))
 		if err != nil {

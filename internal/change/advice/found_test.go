@@ -53,6 +53,13 @@ func TestFoundInTheWild(t *testing.T) {
 		{"gone", "tc qdisc add dev eth0 root cbq bandwidth 10mbit", "qdisc:eth0/root = cbq: removed"},
 
 		// Values.
+		{"default limit, smaller start", "net.ipv4.tcp_rmem = 4096 65536 33554432",
+			"net.ipv4.tcp_rmem = 4096 65536 33554432: harmful"},
+		{"default limit, nearly the start", "net.ipv4.tcp_rmem = 4096 87380 33554432",
+			"net.ipv4.tcp_rmem = 4096 87380 33554432: still-right"},
+		{"experiment of Windows", "netsh int tcp set supplemental template=internet congestionprovider=bbr2",
+			"netsh:tcp/congestionprovider = bbr2: harmful"},
+		{"name of an accept queue", "kern.ipc.acceptqueue_limit=16384", "kern.ipc.acceptqueue_limit = 16384: ignored"},
 		{"optics", "ethtool -s eth0 speed 10000 duplex full autoneg off",
 			"ethtool:eth0/link.forced = 10000/full: still-right"},
 		{"first window", "ip route change default via 10.0.0.1 initrwnd 10", "route:default/initrwnd = 10: harmful"},

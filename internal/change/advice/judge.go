@@ -351,6 +351,9 @@ func (r rule) fits(field int, release Release, value string, o OS) bool {
 	}) {
 		return false
 	}
+	if start, ok := numberAt(value, 1); r.StartBelow != nil && (!ok || start >= *r.StartBelow) {
+		return false
+	}
 	if r.Below == nil && r.Above == nil {
 		return true
 	}

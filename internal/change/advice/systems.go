@@ -82,10 +82,16 @@ func (r *reader) tellSystems(text string) {
 			}
 		}
 	}
+	// Names of the memory of Linux among sysctls of a BSD alone are meant for that one, which does
+	// not have them.
+	strayed := count[usual] > 0
+	for _, s := range r.advice.Settings {
+		strayed = strayed && (s.OS != Linux || strings.HasPrefix(s.Knob, "sysctl:vm."))
+	}
 	for i := range r.advice.Settings {
 		s := &r.advice.Settings[i]
 		name, ok := strings.CutPrefix(s.Knob, "sysctl:")
-		if !ok || s.OS != FreeBSD {
+		if !ok || s.OS != FreeBSD && !(strayed && s.OS == Linux) {
 			continue
 		}
 		s.OS = usual

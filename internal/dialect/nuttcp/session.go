@@ -516,7 +516,9 @@ func (t *session) receiveUDP(ctx context.Context) error {
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			case <-got.ended:
-				return nil
+				// A port that closes at the first end mark refuses the others, which older clients
+				// of linerate took for a server that is gone.
+				return service.Rest(ctx, endGap)
 			case <-tick:
 				if err := line(); err != nil {
 					return err

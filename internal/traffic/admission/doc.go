@@ -8,7 +8,8 @@
 //   - [Gate.Enter] is for tests that last: a source, once it has proved its address (a TCP
 //     handshake, a token sent back), becomes a [Visit]. The gate bounds how many there are, how
 //     many of one source, how long each lasts, how many bytes it moves and how fast; and how many
-//     bytes a source moves in all its visits of a window of time. [Gate.EnterKnown] is the same for
+//     bytes a source moves in all its visits of a window of time. Where all places are taken, a
+//     newcomer gets that of a test that moves next to nothing. [Gate.EnterKnown] is the same for
 //     holders of the host's key, whose places strangers cannot take.
 //   - [Gate.Allow] is for reflectors that keep no state: every packet may come from a forged
 //     source, so each source has a bucket of packets and one of bytes, and all sources together

@@ -17,7 +17,8 @@
 // A receiver keeps a window of the last 131072 sequence numbers, one bit each. What arrived once,
 // twice, or after a later one is counted exactly; what is older than the window is late, and the
 // receiver cannot know whether it arrived before. Loss is what the sender sent minus what arrived;
-// no estimate is involved.
+// no estimate is involved. Datagrams that the sender cannot have sent, by their number or their
+// time, are strays.
 //
 // # Units
 //

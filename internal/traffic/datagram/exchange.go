@@ -208,7 +208,7 @@ type ReceivedTotals struct {
 	JitterSeconds                              float64         // mean over the streams
 	DelayVariation                             stats.Latencies // of the stream whose delays vary most
 	SocketDrops                                int64           // packets that found the sockets' buffers full
-	Strays                                     int64           // datagrams that the sender cannot have sent
+	Implausible                                int64           // datagrams that the sender cannot have sent
 	Batch                                      Batch
 }
 
@@ -250,7 +250,8 @@ func (r *ReceivedTotals) add(g Received, theirs Tally) {
 	sent := theirs.Packets
 	r.Sent += sent
 	r.Packets += g.Packets
-	r.Strays += g.Strays + max(0, g.UniquePackets-theirs.AllPackets)
+	// Other strays may be hellos that were repeated on a long path.
+	r.Implausible += g.Implausible + max(0, g.UniquePackets-theirs.AllPackets)
 	// A packet too late to distinguish from a duplicate was not lost.
 	lost := max(0, sent-g.Packets-g.Late)
 	r.Lost += lost

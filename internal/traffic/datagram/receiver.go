@@ -49,6 +49,7 @@ type Received struct {
 	AllPackets      int64
 	UniquePackets   int64 // of them, first arrivals
 	Strays          int64 // datagrams without a good header, longer than expected, or implausible
+	Implausible     int64 // of Strays: with a good header, and a number or a time that the sender cannot have sent
 	EndMarks        int64
 	Reported        int64  // errors that the network reported (ICMP)
 	LowestSequence  uint64 // of all packets; meaningless without AllPackets
@@ -361,6 +362,7 @@ func (r *Receiver) packet(p []byte, arrived time.Duration, drops int64) (data bo
 	}
 	if !m.End && !r.plausible(m, arrived) {
 		r.got.Strays++
+		r.got.Implausible++
 		return false
 	}
 	if r.each != nil {
