@@ -33,7 +33,7 @@ func AskNames() (*Names, error) {
 }
 
 func (n *Names) open() error {
-	// The helper takes its format only from memory that nobody can change any more.
+	// The helper takes its format only from memory that no program can change any more.
 	format := []byte("%pS\x00")
 	formats, err := n.table(uint32(len(format)), readOnlyByProgram)
 	if err != nil {
