@@ -17,7 +17,7 @@ import (
 // process. It is a kind of fs.ErrPermission.
 var ErrHidden = fmt.Errorf("the kernel hides the addresses of its functions: %w", fs.ErrPermission)
 
-// Symbols are the functions of a kernel by address.
+// Symbols are the functions of a kernel by address. The zero value knows none.
 type Symbols struct {
 	all     []listed // by address
 	text    []byte   // their names, one behind the other

@@ -33,7 +33,7 @@ func AskNames() (*Names, error) {
 }
 
 func (n *Names) open() error {
-	// The helper takes its format only from memory that nobody can change any more.
+	// The helper takes its format only from memory that no program can change any more.
 	format := []byte("%pS\x00")
 	formats, err := n.table(uint32(len(format)), readOnlyByProgram)
 	if err != nil {
@@ -82,8 +82,12 @@ func (n *Names) Function(at uint64) (Function, bool, error) {
 	if _, err := call(programRun, unsafe.Pointer(&run), unsafe.Sizeof(run)); err != nil {
 		return Function{}, false, fmt.Errorf("ask for the name of a function: %w", err)
 	}
-	// The result counts the octet behind the text.
-	length := min(max(int32(run.result)-1, 0), sharedBytes-textAt-1)
+	// The result counts the octet behind the text, and is negative where the helper refuses.
+	length := int32(run.result) - 1
+	if length < 0 {
+		return Function{}, false, fmt.Errorf("ask for the name of a function: %w", unix.Errno(-int32(run.result)))
+	}
+	length = min(length, sharedBytes-textAt-1)
 	f, ok := parseFunction(at, string(n.memory[textAt:textAt+length]))
 	return f, ok, nil
 }

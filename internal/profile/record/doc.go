@@ -4,9 +4,10 @@
 //
 // [Run] asks the kernel which events it can sample, measures what a sample costs here, chooses the
 // rate so that sampling takes less than 1 % of each CPU, and samples the chosen CPUs for a time.
-// Functions get their names from /proc/kallsyms, read once, and from records of what the kernel
-// loads meanwhile. Packets are counted over the same window, in the counters that every measurement
-// reads (/proc/net/dev), and at the end of each slice of time.
+// Functions get their names from the kernel, which is asked for those that samples hit, and from
+// records of what it loads meanwhile; where it does not answer, from /proc/kallsyms, read once.
+// Packets are counted over the same window, in the counters that every measurement reads
+// (/proc/net/dev), and at the end of each slice of time.
 //
 // # Units
 //

@@ -84,28 +84,31 @@ func (f *functions) resolve(address uint64) (name, module string, offset uint64,
 	if name, module, offset, ok = f.listed.Resolve(address); ok || f.ask == nil {
 		return name, module, offset, ok
 	}
-	i, exact := slices.BinarySearchFunc(f.known, address, func(k bpf.Function, x uint64) int {
-		return cmp.Compare(k.Start, x)
-	})
+	i, exact := f.search(address)
 	if !exact {
 		i--
 	}
-	if i < 0 || address-f.known[i].Start >= f.known[i].Size {
-		one, found, err := f.ask(address)
-		if f.err == nil {
-			f.err = err
-		}
-		if !found || address < one.Start {
-			return "", "", 0, false
-		}
-		if i++; i < len(f.known) && f.known[i].Start == one.Start {
-			f.known[i] = one // it has grown: another program of the same place
-		} else {
-			f.known = slices.Insert(f.known, i, one)
-		}
+	if i >= 0 && address-f.known[i].Start < f.known[i].Size {
+		return f.known[i].Name, f.known[i].Module, address - f.known[i].Start, true
 	}
-	k := f.known[i]
-	return k.Name, k.Module, address - k.Start, true
+	one, found, err := f.ask(address)
+	if f.err == nil {
+		f.err = err
+	}
+	if !found || address < one.Start {
+		return "", "", 0, false
+	}
+	if i, exact = f.search(one.Start); exact {
+		f.known[i] = one // another program of BPF stood there
+	} else {
+		f.known = slices.Insert(f.known, i, one)
+	}
+	return one.Name, one.Module, address - one.Start, true
+}
+
+// search returns where a function with a start is among the answers, or belongs.
+func (f *functions) search(start uint64) (i int, exact bool) {
+	return slices.BinarySearchFunc(f.known, start, func(k bpf.Function, x uint64) int { return cmp.Compare(k.Start, x) })
 }
 
 // symbolsRead is a list, and the processor time that reading it took.

@@ -24,7 +24,11 @@ func TestFunctionsAreAskedOnce(t *testing.T) {
 		case address < 0x1000:
 			return bpf.Function{}, false, nil
 		}
-		return bpf.Function{Name: "of_" + string(rune('a'+address>>12)), Start: address &^ 0xfff, Size: 0x800}, true, nil
+		one := bpf.Function{Name: "of_" + string(rune('a'+address>>12)), Start: address &^ 0xfff, Size: 0x800}
+		if address&0xfff >= 0x800 { // a longer program of the same place
+			one.Name, one.Size = one.Name+"_long", 0x1000
+		}
+		return one, true, nil
 	}}
 	for _, one := range []struct {
 		address uint64
@@ -34,7 +38,7 @@ func TestFunctionsAreAskedOnce(t *testing.T) {
 	}{
 		{0x3010, "of_d", 0x10, 1}, {0x3000, "of_d", 0, 1}, {0x37ff, "of_d", 0x7ff, 1}, {0x1001, "of_b", 1, 2},
 		{0x5000, "of_f", 0, 3}, {0x37ff, "of_d", 0x7ff, 3}, {0x17ff, "of_b", 0x7ff, 3}, {0x20, "", 0, 4},
-		{0x9000, "", 0, 5},
+		{0x9000, "", 0, 5}, {0x1900, "of_b_long", 0x900, 6}, {0x1001, "of_b_long", 1, 6}, {0x3001, "of_d", 1, 6},
 	} {
 		name, _, offset, ok := f.resolve(one.address)
 		if name != one.name || offset != one.offset || ok != (one.name != "") || asked != one.asked {
@@ -44,6 +48,9 @@ func TestFunctionsAreAskedOnce(t *testing.T) {
 	}
 	if !errors.Is(f.err, refused) {
 		t.Errorf("the refusal is %v", f.err)
+	}
+	if len(f.known) != 3 {
+		t.Errorf("%d functions are known: %+v", len(f.known), f.known)
 	}
 	f.listed.Add(0x3000, 0x40, "bpf_prog_new")
 	if name, module, _, _ := f.resolve(0x3010); name != "bpf_prog_new" || module != "bpf" {

@@ -69,7 +69,8 @@ func startPlanted(b *testing.B, share float64) *planted {
 		b.Fatal(err)
 	}
 	p := &planted{cmd: exec.Command(name)}
-	p.cmd.Env = append(os.Environ(), plantedShare+"="+strconv.FormatFloat(share, 'g', -1, 64), "GOMAXPROCS="+strconv.Itoa(runtime.NumCPU()+2))
+	p.cmd.Env = append(os.Environ(), plantedShare+"="+strconv.FormatFloat(share, 'g', -1, 64),
+		"GOMAXPROCS="+strconv.Itoa(runtime.NumCPU()+2))
 	p.cmd.Stderr = os.Stderr
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		b.Fatal(err)
