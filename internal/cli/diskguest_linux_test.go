@@ -405,7 +405,8 @@ func (d diskGuest) frozen() {
 func (d diskGuest) unplugged(drive int, flags, path string) {
 	before := d.sh(untouched)
 	var out, errw bytes.Buffer
-	pull := &trigger{w: &errw, on: regexp.MustCompile(`[1-9]\S* (k )?operations/s`), do: func() error { return d.Unplug(d.t.Context(), drive) }}
+	pull := &trigger{w: &errw, on: regexp.MustCompile(`[1-9]\S* (k )?operations/s`),
+		do: func() error { return d.Unplug(d.t.Context(), drive) }}
 	ctx, cancel := context.WithTimeout(d.t.Context(), 20*time.Minute)
 	defer cancel()
 	status, err := d.Run(ctx, guest.Command{Args: strings.Fields("linerate disk --json --test random-read " +

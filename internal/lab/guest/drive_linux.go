@@ -103,9 +103,9 @@ func (m *monitor) execute(command string, arguments map[string]any) error {
 	}
 }
 
-// Unplug removes a drive, also in the middle of its work. A virtio disk asks the guest to let go, as
-// the button beside the slot of a hot-plug bay does, and the guest's kernel removes it five seconds
-// later (pciehp). A SCSI or USB disk is gone at once. Run may run meanwhile.
+// Unplug removes a drive, also in the middle of its work. A virtio disk asks the guest to let go,
+// as the button beside the slot of a hot-plug bay does, and the guest's kernel removes it five
+// seconds later (pciehp). A SCSI or USB disk is gone at once. Run may run meanwhile.
 func (g *Guest) Unplug(ctx context.Context, drive int) error {
 	stop := context.AfterFunc(ctx, func() { _ = g.monitor.Close() })
 	defer stop()

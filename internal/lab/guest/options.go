@@ -35,8 +35,8 @@ type Options struct {
 	// Programs.
 	Disk  *Disk
 	Files []File // written to the disk before its system starts
-	// Drives are empty disks, behind PCI Express ports where they are virtio disks. Those are named vda,
-	// vdb, … in this order, without Disk, and need the module virtio_blk.
+	// Drives are empty disks, behind PCI Express ports where they are virtio disks. Those are named
+	// vda, vdb, … in this order, without Disk, and need the module virtio_blk.
 	Drives []Drive
 }
 
