@@ -53,6 +53,6 @@
 // a test with way group an empty control group linerate-disk-PID stays until the next such test.
 // Bytes of other programs at the same device are separated by /proc/self/io, which does not see
 // below a loop device. While a test runs the process collects no garbage. Storage that does not
-// answer, such as a frozen file system, ends a test with [ErrSilent] after 40 s; the kernel lets the
-// process end when the storage answers.
+// answer, such as a frozen file system, ends a test with [ErrSilent] after 40 s; the kernel lets
+// the process end when the storage answers.
 package storage

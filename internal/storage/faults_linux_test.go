@@ -21,8 +21,8 @@ import (
 	"github.com/linerate/linerate/internal/storage"
 )
 
-// snapshot lists a tree: names, kinds, permissions, owners, sizes, times of change, and contents. The
-// times of what the fault itself changes are left out.
+// snapshot lists a tree: names, kinds, permissions, owners, sizes, times of change, and contents.
+// The times of what the fault itself changes are left out.
 func snapshot(t *testing.T, dir string, changed ...string) string {
 	t.Helper()
 	var b strings.Builder
@@ -134,8 +134,8 @@ func (p place) shutdown() error {
 	return unix.IoctlSetPointerInt(int(d.Fd()), 0x8004587d, 2)
 }
 
-// TestFaultsDuringATest breaks a place in the middle of a test: the test ends with one sentence, its
-// own file is gone, and all others are as before.
+// TestFaultsDuringATest breaks a place in the middle of a test: the test ends with one sentence,
+// its own file is gone, and all others are as before.
 func TestFaultsDuringATest(t *testing.T) {
 	if !inMounts(t) {
 		return
@@ -184,7 +184,8 @@ func TestFaultsDuringATest(t *testing.T) {
 			func(p place) error {
 				must(p.t, unix.Mount("", p.dir, "", unix.MS_REMOUNT, "errors=remount-ro"))
 				return os.WriteFile("/sys/fs/ext4/"+filepath.Base(p.device)+"/trigger_fs_error", []byte("1"), 0)
-			}, place.remounted, `^sequential-write on \S+: write at byte \d+: (read-only file system|input/output error)$`, "", nil},
+			}, place.remounted,
+			`^sequential-write on \S+: write at byte \d+: (read-only file system|input/output error)$`, "", nil},
 		{"device cut off", func(t *testing.T) place {
 			device, backing := loop(t, 16*mebibyte, "on")
 			dir := t.TempDir()
@@ -197,7 +198,8 @@ func TestFaultsDuringATest(t *testing.T) {
 		{"file truncated", ext4Place, precious, storage.Spec{Test: storage.RandomRead}, func(p place) error {
 			return os.Truncate(precious(p).Path, 0)
 		}, func(p place) { must(p.t, os.WriteFile(precious(p).Path, noise(4*mebibyte), 0)) },
-			`^random-read on \S+: read at byte \d+: unexpected EOF after 0 of 4096 bytes: the file became shorter$`, "", []string{"other/precious"}},
+			`^random-read on \S+: read at byte \d+: unexpected EOF after 0 of 4096 bytes: the file became shorter$`, "",
+			[]string{"other/precious"}},
 		{"file replaced", ext4Place, precious, storage.Spec{Test: storage.RandomRead}, func(p place) error {
 			return os.Rename(precious(p).Path, precious(p).Path+".old")
 		}, func(p place) { must(p.t, os.Rename(precious(p).Path+".old", precious(p).Path)) }, "",
@@ -330,7 +332,8 @@ func TestFaultsDuringFilling(t *testing.T) {
 	}
 }
 
-// TestNoDisk: what is neither a directory, nor a file, nor a block device is refused without a wait.
+// TestNoDisk: what is neither a directory, nor a file, nor a block device is refused without a
+// wait.
 func TestNoDisk(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

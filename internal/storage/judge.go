@@ -148,6 +148,11 @@ func (e Evidence) whose(v *Verdict) Whose {
 			e.Stack.Backing)
 		return BackingCache
 	}
+	// A short test reads each compressed part once: as many bytes as it asked for, by chance.
+	if e.EncodedRatio > tolerance && !e.Spec.Test.Writes() {
+		v.because("The file system has compressed %s of the file.", unit.FormatPercent(e.EncodedRatio))
+		return Compression
+	}
 	if whose, yes := e.limited(v); yes {
 		return whose
 	}

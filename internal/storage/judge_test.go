@@ -67,6 +67,8 @@ func TestJudge(t *testing.T) {
 		{"a limit far above", of(layers.NVMe, func(e *Evidence) {
 			e.Limit = &layers.Limit{BytesPerSec: 1e9, OperationsPerSec: 1e6}
 		}), Device, ""},
+		{"compressed, and as many bytes by chance", of(layers.HDD, func(e *Evidence) { e.EncodedRatio = 1 }), Compression,
+			"compressed 100 %"},
 		{"nfs", of(layers.HDD, func(e *Evidence) { e.Stack.FileSystem = "nfs4" }), Network, "another host"},
 		{"nothing done", of(layers.HDD, func(e *Evidence) { e.FileBytes = 0 }), Unknown, "No operation"},
 		{"unexplained", of(layers.HDD, func(e *Evidence) { e.OwnBytes, e.Bottom = 0, 0 }), Unknown,

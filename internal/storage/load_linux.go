@@ -205,7 +205,7 @@ func (l *load) calling(w *worker, buffer []byte) error {
 		}
 		n, err := l.call(buffer, offset)
 		if err != nil || n != len(buffer) {
-			return operationError(l.spec.Test, offset, n, len(buffer), err)
+			return l.failed(offset, n, buffer, err)
 		}
 		w.record(l.now() - began)
 		l.behind(offset)
@@ -240,7 +240,7 @@ func (l *load) bursting(w *worker, buffer []byte) error {
 			w.record(time.Duration(took))
 		}
 		if failed {
-			return operationError(l.spec.Test, b.Offsets[b.Done], b.Got, len(buffer), err)
+			return l.failed(b.Offsets[b.Done], b.Got, buffer, err)
 		}
 	}
 	return nil
@@ -264,6 +264,21 @@ func (l *load) call(buffer []byte, offset int64) (n int, err error) {
 			return n, err
 		}
 	}
+}
+
+// failed says which operation failed. A short one ended where the next byte fails: that has the
+// cause.
+func (l *load) failed(offset int64, n int, buffer []byte, err error) error {
+	if err == nil {
+		step := unix.Pread
+		if l.spec.Test.Writes() {
+			step = unix.Pwrite
+		}
+		if _, err = step(l.fd, buffer[n:], offset+int64(n)); err == unix.EINVAL {
+			err = nil // direct I/O from a place between two blocks says nothing
+		}
+	}
+	return operationError(l.spec.Test, offset, n, len(buffer), err)
 }
 
 // operationError says which operation failed.
@@ -389,7 +404,7 @@ func (q *queue) reap() {
 				if c.Result < 0 {
 					err = unix.Errno(-c.Result)
 				}
-				q.err = operationError(q.spec.Test, q.at[i], int(c.Result), len(q.buffers[i]), err)
+				q.err = q.failed(q.at[i], int(c.Result), q.buffers[i], err)
 			}
 			continue
 		}

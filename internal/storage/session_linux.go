@@ -32,6 +32,7 @@ type Session struct {
 	tree   *hostfs.Tree
 	held   bool // storage is silent: a thread waits in the kernel with the files
 
+	found                     atomic.Bool  // Subject.Stack is known
 	filled                    atomic.Int64 // bytes of the own file
 	holes, unwritten, encoded float64
 }
@@ -43,7 +44,7 @@ func Open(ctx context.Context, t Target, progress func(share float64)) (*Session
 	s := &Session{tree: hostfs.Running(), Subject: Subject{Path: t.Path}}
 	ctx, abandon := context.WithCancel(ctx)
 	defer abandon()
-	err := await(ctx, patience, func() uint64 { return uint64(s.filled.Load()) }, func() error {
+	err := await(ctx, patience, func() uint64 { return uint64(s.filled.Load()) + s.moved() }, func() error {
 		err := s.start(ctx, t, progress)
 		if err != nil {
 			s.shut()
@@ -90,11 +91,11 @@ func (s *Session) start(ctx context.Context, t Target, progress func(share float
 // process. Close may be called again.
 func (s *Session) Close() error {
 	if s.held {
-		return nil // whoever made it so has the error
+		return nil // the call that found out has returned the error
 	}
 	file, direct := s.file, s.direct
 	s.file, s.direct = nil, nil
-	err := await(context.Background(), grace, nil, func() error {
+	err := await(context.Background(), patience, s.moved, func() error {
 		shut(file, direct)
 		return nil
 	})
@@ -198,6 +199,7 @@ func (s *Session) prepare(ctx context.Context, t Target, progress func(float64))
 		return fmt.Errorf("open %s: %w", t.Path, err)
 	}
 	s.Subject.Stack = layers.Find(s.tree, layers.Place{At: at, Device: s.Subject.Kind == "device", Open: where})
+	s.found.Store(true)
 	if s.Subject.Stack.Virtual() {
 		s.Subject.HostCache = "unknown"
 	}

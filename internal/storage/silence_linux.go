@@ -12,15 +12,14 @@ const (
 	// patience is how long storage may show no sign of work: no operation ends, and no byte moves at
 	// the device. A remote disk on another path comes back within that (scsi: 30 s).
 	patience = 40 * time.Second
-	// grace is how long operations may take to end after the user has asked for the end.
+	// grace is how long storage may show no sign of work after the user has asked for the end.
 	grace = 10 * time.Second
 	// glance is the time between two looks.
 	glance = 500 * time.Millisecond
 )
 
 // await runs f in a goroutine and returns its error. It returns an [ErrSilent] when the beat stands
-// still for the patience, or when f goes on for the grace after the end of the context; then f is
-// still running. A nil beat stands still.
+// still for the patience, or for the grace after the end of the context; then f is still running.
 func await(ctx context.Context, wait time.Duration, beat func() uint64, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -38,13 +37,11 @@ func await(ctx context.Context, wait time.Duration, beat func() uint64, f func()
 			continue
 		case <-tick.C:
 		}
-		if beat != nil {
-			if now := beat(); now != last {
-				last, since = now, time.Now()
-			}
+		if now := beat(); now != last {
+			last, since = now, time.Now()
 		}
 		switch stood := time.Since(since); {
-		case !asked.IsZero() && time.Since(asked) >= grace:
+		case !asked.IsZero() && min(stood, time.Since(asked)) >= grace:
 			return fmt.Errorf("%w after the end of the test", silent(grace))
 		case stood >= wait:
 			return silent(wait)
@@ -58,6 +55,9 @@ func silent(d time.Duration) error { return fmt.Errorf("%w for %v", ErrSilent, d
 // moved is what the device that the session's target lies on has done: its count changes with each
 // operation that ends there.
 func (s *Session) moved() uint64 {
+	if !s.found.Load() {
+		return 0
+	}
 	for _, device := range s.devices() {
 		if d, ok := s.counters().disk(device); ok {
 			return d.ReadBytes + d.WriteBytes + d.Flushes

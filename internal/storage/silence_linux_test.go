@@ -28,7 +28,7 @@ func TestAwait(t *testing.T) {
 		{"silent from the start", 0, 0, 0, ErrSilent, patience},
 		{"silent later", time.Minute, 0, 0, ErrSilent, time.Minute + patience},
 		{"ends when asked", time.Hour, 12 * time.Second, 10 * time.Second, failed, 12 * time.Second},
-		{"held when asked", time.Hour, 0, time.Minute, ErrSilent, time.Minute + grace},
+		{"held when asked", time.Minute, 0, time.Minute, ErrSilent, time.Minute + grace},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

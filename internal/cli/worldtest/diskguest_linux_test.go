@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -28,17 +29,18 @@ type diskGuest struct {
 }
 
 // newDiskGuest boots it. /srv is an ext4 on vda.
-func newDiskGuest(t *testing.T) diskGuest {
+func newDiskGuest(t *testing.T, more ...guest.Drive) diskGuest {
 	t.Helper()
 	testenv.Need(t, testenv.Guest, testenv.Long)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	g, err := guest.Boot(ctx, guest.Options{
 		CPUs: 2, MemoryBytes: 256 << 20,
-		Modules: []string{"virtio_blk", "crc32c_generic", "ext4"},
-		Programs: []string{"sh", "cat", "ln", "mkdir", "mount", "sleep", "mke2fs", "find",
-			"rmdir", "umount", "setpriv", "head", "rm", "sync"},
-		Drives: []guest.Drive{{SizeBytes: 512 << 20}, {SizeBytes: 64 << 20}, {SizeBytes: 256 << 20, OperationsPerSec: 300}},
+		Modules: []string{"virtio_blk", "crc32c_generic", "ext4", "virtio_scsi", "xhci_pci", "usb_storage", "sd_mod"},
+		Programs: []string{"sh", "cat", "ln", "mkdir", "mount", "sleep", "mke2fs", "find", "rmdir", "umount", "setpriv",
+			"head", "rm", "sync", "tail", "grep", "cksum", "fsfreeze"},
+		Drives: append([]guest.Drive{{SizeBytes: 512 << 20}, {SizeBytes: 64 << 20},
+			{SizeBytes: 256 << 20, OperationsPerSec: 300}}, more...),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -114,12 +116,15 @@ func (d diskGuest) with(t *testing.T) diskGuest { return diskGuest{d.Guest, t} }
 // versions, a disk to pull. Booting and the tests take some 40 s.
 func TestDiskInSmallGuest(t *testing.T) {
 	t.Parallel()
-	d := newDiskGuest(t)
+	d := newDiskGuest(t, guest.Drive{SizeBytes: 48 << 20, Bus: "scsi"}, guest.Drive{SizeBytes: 40 << 20, Bus: "usb"})
 	t.Run("pinned", func(t *testing.T) { d.with(t).pinned() })
 	t.Run("killed", func(t *testing.T) { d.with(t).killed() })
 	t.Run("not permitted", func(t *testing.T) { d.with(t).notPermitted() })
 	t.Run("control groups of version 1", func(t *testing.T) { d.with(t).groupsOne() })
-	t.Run("unplugged", func(t *testing.T) { d.with(t).unplugged() })
+	t.Run("frozen", func(t *testing.T) { d.with(t).frozen() })
+	t.Run("unplugged", func(t *testing.T) { d.with(t).unplugged(1, "--size 16M", "/spare") })
+	t.Run("unplugged SCSI", func(t *testing.T) { d.with(t).unplugged(3, "--depth 4", d.with(t).diskOf(48<<20)) })
+	t.Run("unplugged USB", func(t *testing.T) { d.with(t).unplugged(4, "", d.with(t).diskOf(40<<20)) })
 }
 
 // TestDiskInSecondGuest needs another guest: a kernel takes minutes to move controllers from one
@@ -324,18 +329,88 @@ func (d diskGuest) limited(enter string) {
 	}
 }
 
-// unplugged pulls the disk in the middle of a test: one sentence, the result until then, nothing
-// left behind.
-func (d diskGuest) unplugged() {
-	const snapshot = "cd /sys/block/vda/queue; cat /proc/self/mounts read_ahead_kb scheduler nr_requests; " +
-		"find /srv; find /sys/fs/cgroup -name '*linerate*'"
-	before := d.sh(snapshot)
+// diskOf waits for the SCSI disk of that size, and returns its device.
+func (d diskGuest) diskOf(bytes int64) string {
+	d.t.Helper()
+	return strings.TrimSpace(d.sh(fmt.Sprintf(`i=0
+		while [ $i -lt 100 ]; do
+			for b in /sys/block/sd*; do
+				[ -e $b/size ] && read sectors <$b/size && [ $sectors = %d ] && echo /dev/${b##*/} && exit 0
+			done
+			sleep 0.2
+			i=$((i + 1))
+		done
+		exit 1`, bytes/512)))
+}
+
+// untouched is what a test that fails may not change: settings, mounts, and the files of /srv.
+const untouched = `[ -e /srv/precious ] || head -c 1048576 /dev/urandom >/srv/precious
+	sync
+	cd /sys/block/vda/queue
+	cat /proc/self/mounts read_ahead_kb scheduler nr_requests
+	find /srv -printf "%p %y %m %U:%G %s %T@\n"
+	cksum /srv/precious
+	find /sys/fs/cgroup -name '*linerate*'`
+
+// frozen freezes the file system in the middle of a test, and before one. The test says why it does
+// not end, which nothing can change until the thaw.
+func (d diskGuest) frozen() {
+	before := d.sh(untouched)
+	out := d.sh(`linerate disk --size 16M --test random-write --duration 10m --interval 200ms --progress lines /spare \
+			>/tmp/out 2>/tmp/said & test=$!
+		until grep -qs operations/s /tmp/said; do
+			[ -d /proc/$test ]
+			sleep 0.2
+		done
+		fsfreeze -f /spare
+		i=0
+		until grep -q "file system is frozen" /tmp/said || [ $i -gt 300 ]; do
+			sleep 1
+			i=$((i + 1))
+		done
+		linerate disk --size 16M --test random-read /spare >/tmp/out2 2>/tmp/said2 & second=$!
+		sleep 2
+		kill -INT $second
+		i=0
+		until grep -q "file system is frozen" /tmp/said2 || [ $i -gt 300 ]; do
+			sleep 1
+			i=$((i + 1))
+		done
+		fsfreeze -u /spare
+		status=0; wait $test || status=$?
+		echo first $status
+		tail -n 1 /tmp/said
+		status=0; wait $second || status=$?
+		echo second $status
+		cat /tmp/said2
+		grep -q random-write /tmp/out
+		umount /spare # which files without a name would refuse
+		mount -t ext4 /dev/vdb /spare
+		find /spare`)
+	d.t.Log(out)
+	// The second one has 10 s after the interrupt, unless that came before it was listened for.
+	const says = "the file system is frozen, or its device does not answer: nothing has ended for "
+	want := regexp.MustCompile("^first 1\nlinerate: random-write on /spare: " + says + "40s\nsecond 1\nlinerate: disk: " +
+		"open /spare: " + says + "(10s after the end of the test|40s)\n/spare\n/spare/lost\\+found\n$")
+	if !want.MatchString(out) {
+		d.t.Errorf("want\n%s", want)
+	}
+	if after := d.sh(untouched); after != before {
+		d.t.Errorf("before\n%s\nafter\n%s", before, after)
+	}
+}
+
+// unplugged pulls a disk in the middle of a test: one sentence, the result until then, nothing left
+// behind.
+func (d diskGuest) unplugged(drive int, flags, path string) {
+	before := d.sh(untouched)
 	var out, errw bytes.Buffer
-	pull := &trigger{w: &errw, word: "operations/s", do: func() error { return d.Unplug(d.t.Context(), 1) }}
+	pull := &trigger{w: &errw, on: regexp.MustCompile(`[1-9]\S* (k )?operations/s`),
+		do: func() error { return d.Unplug(d.t.Context(), drive) }}
 	ctx, cancel := context.WithTimeout(d.t.Context(), 20*time.Minute)
 	defer cancel()
-	status, err := d.Run(ctx, guest.Command{Args: strings.Fields("linerate disk --json --size 16M --test random-read " +
-		"--duration 10m --interval 200ms --progress lines /spare")}, &out, pull)
+	status, err := d.Run(ctx, guest.Command{Args: strings.Fields("linerate disk --json --test random-read " +
+		"--duration 10m --interval 200ms --progress lines " + flags + " " + path)}, &out, pull)
 	if err != nil || pull.err != nil {
 		d.t.Fatalf("%v, %v\n%s%s", err, pull.err, &out, &errw)
 	}
@@ -345,7 +420,7 @@ func (d diskGuest) unplugged() {
 	}
 	said := errw.String()[strings.LastIndex(strings.TrimSpace(errw.String()), "\n")+1:]
 	d.t.Logf("exit status %d: %s", status, said)
-	want := regexp.MustCompile(`random-read on /spare: read at byte \d+: (input/output error|no such device)`)
+	want := regexp.MustCompile(`random-read on ` + path + `: read at byte \d+: (input/output error|no such device)`)
 	if status != 1 || !want.MatchString(said) {
 		d.t.Errorf("exit status %d: %s", status, &errw)
 	}
@@ -353,22 +428,22 @@ func (d diskGuest) unplugged() {
 		!slices.ContainsFunc(doc.Findings, func(f evidence.Finding) bool { return f.Code == evidence.DiskIOErrors }) {
 		d.t.Errorf("document %s", &out)
 	}
-	if after := d.sh(snapshot); after != before {
+	if after := d.sh(untouched); after != before {
 		d.t.Errorf("before\n%s\nafter\n%s", before, after)
 	}
 }
 
-// trigger does something once when a word is written.
+// trigger does something once when a text is written.
 type trigger struct {
 	w    io.Writer
-	word string
+	on   *regexp.Regexp
 	do   func() error
 	once sync.Once
 	err  error
 }
 
 func (t *trigger) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte(t.word)) {
+	if t.on.Match(b) {
 		t.once.Do(func() { t.err = t.do() })
 	}
 	return t.w.Write(b)

@@ -33,8 +33,8 @@ type Point struct {
 }
 
 // Lost returns how many packets and calls were lost, as far as this host knows. A packet that this
-// host dropped leaves a gap, behind which segments arrive out of order: the larger of the two counts
-// is used, and not their sum.
+// host dropped leaves a gap, behind which segments arrive out of order: the larger of the two
+// counts is used, and not their sum.
 func (p Point) Lost() uint64 {
 	dropped := uint64(0)
 	for _, d := range p.Drops {

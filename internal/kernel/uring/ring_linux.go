@@ -287,7 +287,8 @@ func (r *Ring) Next() (Completion, bool) {
 // Close releases the ring. Operations in flight must have completed. The kernel frees a ring later,
 // in the background; the file is released now, so that its file system can be unmounted.
 func (r *Ring) Close() {
-	_, _, _ = unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), unregisterFiles, 0, 0, 0, 0) // none is registered yet
+	// It fails when no file is registered yet.
+	_, _, _ = unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), unregisterFiles, 0, 0, 0, 0)
 	for _, m := range [][]byte{r.rings, r.entries} {
 		if m != nil {
 			_ = unix.Munmap(m) // ours, so it cannot fail

@@ -42,10 +42,19 @@ func driveArguments(drives []Drive) (args []string) {
 		if d.BytesPerSec > 0 {
 			drive += fmt.Sprintf(",throttling.bps-total=%d", d.BytesPerSec)
 		}
-		// A device can be unplugged from a port of its own only.
-		port := "port" + id
-		args = append(args, "-drive", drive, "-device", fmt.Sprintf("pcie-root-port,id=%s,chassis=%d", port, 100+i),
-			"-device", fmt.Sprintf("virtio-blk-pci,id=%s,drive=file%s,bus=%s", id, id, port))
+		args = append(args, "-drive", drive)
+		controller := "controller" + id
+		switch d.Bus {
+		case "scsi":
+			args = append(args, "-device", "virtio-scsi-pci,id="+controller, "-device",
+				fmt.Sprintf("scsi-hd,id=%s,drive=file%s,bus=%s.0", id, id, controller))
+		case "usb":
+			args = append(args, "-device", "qemu-xhci,id="+controller, "-device",
+				fmt.Sprintf("usb-storage,id=%s,drive=file%s,bus=%s.0", id, id, controller))
+		default: // a device can be unplugged from a port of its own only
+			args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=%s,chassis=%d", controller, 100+i),
+				"-device", fmt.Sprintf("virtio-blk-pci,id=%s,drive=file%s,bus=%s", id, id, controller))
+		}
 	}
 	return args
 }
@@ -54,6 +63,7 @@ func driveArguments(drives []Drive) (args []string) {
 type monitor struct {
 	net.Conn
 	answers *json.Decoder
+	agreed  bool // about capabilities, which QEMU wants once before any command
 }
 
 // newMonitor returns the channel and QEMU's end of it.
@@ -68,7 +78,7 @@ func newMonitor() (*monitor, *os.File, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, theirs.Close())
 	}
-	return &monitor{c, json.NewDecoder(c)}, theirs, nil
+	return &monitor{Conn: c, answers: json.NewDecoder(c)}, theirs, nil
 }
 
 // execute sends a command and waits for its return. Events and the greeting come in between.
@@ -93,14 +103,18 @@ func (m *monitor) execute(command string, arguments map[string]any) error {
 	}
 }
 
-// Unplug asks the guest to let go of a drive, as the button beside the slot of a hot-plug bay does.
-// The guest's kernel removes the drive five seconds later (pciehp), also in the middle of its work.
-// Run may run meanwhile.
+// Unplug removes a drive, also in the middle of its work. A virtio disk asks the guest to let go,
+// as the button beside the slot of a hot-plug bay does, and the guest's kernel removes it five
+// seconds later (pciehp). A SCSI or USB disk is gone at once. Run may run meanwhile.
 func (g *Guest) Unplug(ctx context.Context, drive int) error {
 	stop := context.AfterFunc(ctx, func() { _ = g.monitor.Close() })
 	defer stop()
-	err := g.monitor.execute("qmp_capabilities", map[string]any{})
+	var err error
+	if !g.monitor.agreed {
+		err = g.monitor.execute("qmp_capabilities", map[string]any{})
+	}
 	if err == nil {
+		g.monitor.agreed = true
 		err = g.monitor.execute("device_del", map[string]any{"id": driveFile(drive)})
 	}
 	if err != nil {

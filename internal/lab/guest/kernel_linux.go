@@ -30,13 +30,15 @@ var kept = []string{
 	"drivers/usb/host", "drivers/virtio", "drivers/block/virtio_blk", "fs/ext4", "fs/jbd2", "fs/mbcache", "fs/9p",
 	"fs/netfs", "fs/nfs", "fs/nfs_common",
 	"fs/nfsd", "fs/lockd", "fs/fscache",
+	"block", "drivers/block/null_blk", "drivers/md/dm-mod", "drivers/scsi/scsi_common", "drivers/scsi/scsi_mod",
+	"drivers/scsi/sd_mod", "drivers/scsi/virtio_scsi", "drivers/usb/storage/usb-storage", "fs/configfs",
 }
 
 // tooMuch lists large directories below those of kept that no guest uses.
 var tooMuch = []string{"drivers/net/wireless", "net/wireless", "net/mac80211", "net/bluetooth"}
 
 // contents is the version of the lists above: a kernel unpacked with another version lacks modules.
-const contents = "_2"
+const contents = "_3"
 
 // kernel is one unpacked kernel in the cache.
 type kernel struct {

@@ -35,14 +35,17 @@ type Options struct {
 	// Programs.
 	Disk  *Disk
 	Files []File // written to the disk before its system starts
-	// Drives are empty virtio disks behind PCI Express ports, without Disk named vda, vdb, … in this
-	// order. They need the module virtio_blk.
+	// Drives are empty disks, behind PCI Express ports where they are virtio disks. Those are named
+	// vda, vdb, … in this order, without Disk, and need the module virtio_blk.
 	Drives []Drive
 }
 
 // Drive is an empty disk of a guest, which ends with it.
 type Drive struct {
 	SizeBytes int64
+	// Bus is how the guest reaches the disk: empty for virtio_blk, "scsi" (modules virtio_scsi and
+	// sd_mod) or "usb" (modules xhci_pci, usb_storage and sd_mod).
+	Bus string
 	// The emulator delays what exceeds these limits; 0: none.
 	OperationsPerSec, BytesPerSec int64
 }
@@ -62,6 +65,11 @@ func (o Options) check() error {
 	}
 	if o.Disk == nil && len(o.Files) > 0 || o.Disk != nil && len(o.Programs) > 0 {
 		return errors.New("files are for a disk, and programs for a guest without one")
+	}
+	for _, d := range o.Drives {
+		if d.Bus != "" && d.Bus != "scsi" && d.Bus != "usb" {
+			return fmt.Errorf("drive on bus %q: want scsi, usb, or none for virtio", d.Bus)
+		}
 	}
 	for _, c := range o.Cards {
 		if c.Wire < 0 || c.Wire > 0 && c.Queues > 1 {

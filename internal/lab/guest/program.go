@@ -67,8 +67,17 @@ func sharedObjects(path string) (paths []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: libraries: %w", path, err)
 	}
+	first, err := f.DynString(elf.DT_RUNPATH) // where this file's own libraries are looked for first
+	if err != nil {
+		return nil, fmt.Errorf("%s: path of libraries: %w", path, err)
+	}
+	var dirs []string
+	for _, list := range first {
+		dirs = append(dirs, strings.Split(strings.ReplaceAll(list, "$ORIGIN", filepath.Dir(path)), ":")...)
+	}
+	dirs = append(dirs, libraryPath...)
 	for _, l := range libraries {
-		found, err := findLibrary(l)
+		found, err := findLibrary(l, dirs)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -77,8 +86,8 @@ func sharedObjects(path string) (paths []string, err error) {
 	return paths, nil
 }
 
-func findLibrary(name string) (path string, err error) {
-	for _, dir := range libraryPath {
+func findLibrary(name string, dirs []string) (path string, err error) {
+	for _, dir := range dirs {
 		path = filepath.Join(dir, name)
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 			return path, err

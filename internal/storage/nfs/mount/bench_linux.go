@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -289,7 +290,11 @@ func (b *Bench) read(ctx context.Context, m *Mount, out *Sample) (moved Moved, e
 		step, flags = min(piece, out.Effective.ReadSize), flags|unix.O_DIRECT
 	}
 	err = m.do(ctx, func(progress *atomic.Int64) error {
-		f, err := os.OpenFile(filepath.Join(m.path, b.facts.File), flags, 0)
+		name := filepath.Join(m.path, b.facts.File)
+		f, err := os.OpenFile(name, flags, 0)
+		if removed(name, err) {
+			return fmt.Errorf("read %s: the file was removed during the run", b.facts.File)
+		}
 		if err != nil {
 			return fmt.Errorf("read %s: %w", b.facts.File, unwrapPath(err))
 		}
@@ -303,11 +308,14 @@ func (b *Bench) read(ctx context.Context, m *Mount, out *Sample) (moved Moved, e
 		end := at + b.facts.RegionBytes
 		for at < end {
 			n, err := unix.Pread(int(f.Fd()), buffer[:min(step, end-at)], at)
+			if removed(name, err) {
+				return fmt.Errorf("read %s: the file was removed during the run", b.facts.File)
+			}
 			if err != nil {
 				return fmt.Errorf("read %s: %w", b.facts.File, err)
 			}
 			if n == 0 {
-				break
+				return fmt.Errorf("read %s: %w: the file became shorter during the run", b.facts.File, io.ErrUnexpectedEOF)
 			}
 			at += int64(n)
 			progress.Add(int64(n))
@@ -325,6 +333,15 @@ func (b *Bench) read(ctx context.Context, m *Mount, out *Sample) (moved Moved, e
 		return nil
 	})
 	return moved, err
+}
+
+// removed reports whether an error of a file is that another program removed it. A mount gives the
+// same errors when the whole export is gone.
+func removed(name string, err error) bool {
+	if errors.Is(err, unix.ESTALE) {
+		_, err = os.Lstat(name)
+	}
+	return errors.Is(err, os.ErrNotExist)
 }
 
 // write writes a file of our own, waits until the server has it, and removes it.
