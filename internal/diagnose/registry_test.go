@@ -26,7 +26,7 @@ func TestGeneratedPages(t *testing.T) {
 	want := []string{"README.md"}
 	var index strings.Builder
 	index.WriteString("# Findings\n\nEvery code that `linerate diagnose` may give, those of `linerate disk` " +
-		"(disk-) and of `linerate resolver diagnose` (resolver-); `linerate diagnose " +
+		"(disk-), of `linerate resolver diagnose` (resolver-) and of the switches that `linerate-hub` reads (switch-, loss-at-switch); `linerate diagnose " +
 		"--explain CODE` prints the same text. Codes never change meaning.\n\n| code | in " +
 		"short | rule |\n|---|---|---|\n")
 	for _, e := range evidence.Registry() {

@@ -134,7 +134,7 @@ func TestConfig(t *testing.T) {
 		"not both":                  func(c *Config) { c.User, c.CommunityFile = "u", "f" },
 		"needs auth_key_file":       func(c *Config) { c.User, c.PrivacyKeyFile = "u", "f" },
 		"write one of sha256":       func(c *Config) { c.User, c.AuthKeyFile, c.Auth = "u", "f", "rot13" },
-		"every 1s: write 10s to 2m": func(c *Config) { c.Every = unit.Span(time.Second) },
+		"every 1s: write 10s to 1m": func(c *Config) { c.Every = unit.Span(time.Second) },
 		"is not a pattern":          func(c *Config) { c.Ports = []string{"Gi[0"} },
 	} {
 		c := ok

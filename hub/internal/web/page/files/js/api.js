@@ -74,6 +74,7 @@ const ours = "api/linerate/v1/";
 export const status = (signal) => get(ours + "status", {}, signal);
 export const hosts = (signal) => get(ours + "hosts", {}, signal);
 export const findings = (signal) => get(ours + "findings", {}, signal);
+export const switches = (signal) => get(ours + "switches", {}, signal);
 export const matrixOfHosts = (signal) => get(ours + "matrix", {}, signal);
 export const events = (params, signal) => get(ours + "events", params, signal);
 export const storedDocument = (id, signal) => get(ours + "documents/" + encodeURIComponent(id), {}, signal);

@@ -15,6 +15,7 @@ import { CompareView } from "./compare.js";
 import { ChangesView } from "./changes.js";
 import { FindingsView } from "./findings.js";
 import { MatrixView } from "./matrix.js";
+import { PortView, SwitchesView } from "./switches.js";
 
 const views = [
   { id: "overview", name: "Overview", make: OverviewView },
@@ -23,6 +24,8 @@ const views = [
   { id: "changes", name: "Changes", make: ChangesView },
   { id: "findings", name: "Findings", make: FindingsView },
   { id: "measurements", name: "Measurements", make: MatrixView },
+  { id: "switches", name: "Switches", make: SwitchesView },
+  { id: "port", make: PortView, parts: 2 },
 ];
 const everySecond = 1000;
 
