@@ -38,7 +38,7 @@ func (l *life) take(after time.Duration) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	s.Time = l.at
+	s.Time, s.UptimeAt = l.at, l.at
 	l.k.Take(s)
 }
 
@@ -126,8 +126,8 @@ func TestRestarts(t *testing.T) {
 		"restarted near the wrap":        {1<<32 - 10_00, 2_00, every, 0, true},
 		"another boot, a longer uptime":  {100_00, 130_00, every, 1, true},
 	} {
-		before := &mib.Snapshot{Time: at, UptimeTicks: c.before}
-		after := &mib.Snapshot{Time: at.Add(c.elapsed), UptimeTicks: c.after, Boots: c.boots}
+		before := &mib.Snapshot{UptimeAt: at, UptimeTicks: c.before}
+		after := &mib.Snapshot{UptimeAt: at.Add(c.elapsed), UptimeTicks: c.after, Boots: c.boots}
 		if got := restarted(before, after); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}

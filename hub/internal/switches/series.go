@@ -204,7 +204,7 @@ func neighbourOf(p *mib.Port) string {
 		all = append(all, strings.TrimSpace(name+" "+n.Port))
 	}
 	t := strings.Join(all, ", ")
-	const most = 120 // runes: labels are short
+	const most = 60 // runes: a stored label has at most 256 bytes
 	if r := []rune(t); len(r) > most {
 		t = string(r[:most]) + "…"
 	}
