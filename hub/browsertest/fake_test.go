@@ -367,8 +367,10 @@ func (f *fake) switches(*http.Request) any {
 				"neighbours": []object{{"system": "beta.example.net", "port": "eth0"}}}
 		}
 		list = append(list,
-			object{"name": "core-1", "address": "192.0.2.10", "system_name": "core-1", "description": "A switch", "warnings": []string{},
-				"ports": []object{port("Gi0/1", "<b>uplink</b>", true, 1234), port("Gi0/2", "", false, 0), port("Gi0/10", "", true, 0)}},
+			object{"name": "core-1", "address": "192.0.2.10", "system_name": "core-1", "description": "A switch",
+				"warnings": []string{},
+				"ports": []object{port("Gi0/1", "<b>uplink</b>", true, 1234), port("Gi0/2", "", false, 0), port("Gi0/10", "",
+					true, 0)}},
 			object{"name": "floor-2", "address": "192.0.2.11", "error": "192.0.2.11 does not answer", "ports": []object{},
 				"warnings": []string{}})
 	}

@@ -279,7 +279,8 @@ func TestFindings(t *testing.T) {
 
 // TestJoin sets a switch's losses beside a host's verdict.
 func TestJoin(t *testing.T) {
-	host := []evidence.Finding{{Code: evidence.CPUSteal}, {Code: evidence.PathLoss, Severity: evidence.Warning, Where: "path"}}
+	host := []evidence.Finding{{Code: evidence.CPUSteal}, {Code: evidence.PathLoss, Severity: evidence.Warning,
+		Where: "path"}}
 	port := evidence.Finding{Code: evidence.SwitchPortDiscards, Severity: evidence.Warning, Where: "switch core Gi0/1",
 		Title: "Port Gi0/1 of core drops.", Confidence: 0.9}
 	other := port
@@ -296,7 +297,8 @@ func TestJoin(t *testing.T) {
 		attached    []Attached
 		want        []evidence.Code
 	}{
-		"no loss at the host": {host[:1], []evidence.Finding{port}, at, []evidence.Code{evidence.CPUSteal, evidence.SwitchPortDiscards}},
+		"no loss at the host": {host[:1], []evidence.Finding{port}, at, []evidence.Code{evidence.CPUSteal,
+			evidence.SwitchPortDiscards}},
 		"no loss at a switch": {host, nil, at, codes(host)},
 		"at its own port": {host, []evidence.Finding{other, port}, at,
 			[]evidence.Code{evidence.CPUSteal, evidence.LossAtSwitch, evidence.SwitchPortDiscards, evidence.SwitchPortDiscards}},

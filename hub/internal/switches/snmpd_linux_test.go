@@ -23,8 +23,8 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// world puts the thread of the test and what it starts into a network namespace of their own, with a
-// veth whose ends are in it.
+// world puts the thread of the test and what it starts into a network namespace of their own, which
+// has both ends of a veth.
 func world(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
@@ -83,8 +83,8 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// kernel returns the counters of an interface in the namespace of this thread: bytes and packets in,
-// bytes and packets out.
+// kernel returns the counters of an interface in the namespace of this thread: bytes and packets
+// in, bytes and packets out.
 func kernel(t *testing.T, name string) [4]uint64 {
 	t.Helper()
 	b, err := os.ReadFile("/proc/thread-self/net/dev")
@@ -107,8 +107,8 @@ func kernel(t *testing.T, name string) [4]uint64 {
 	return [4]uint64{}
 }
 
-// TestAgainstSNMPD reads Debian's agent, which shares no code with ours: the counters are those of the
-// kernel, every kind of user is served, and a wrong one is refused in words.
+// TestAgainstSNMPD reads Debian's agent, which shares no code with ours: the counters are those of
+// the kernel, every kind of user is served, and a wrong one is refused in words.
 func TestAgainstSNMPD(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Peers)
 	world(t)
@@ -121,7 +121,8 @@ func TestAgainstSNMPD(t *testing.T) {
 		}
 		return path
 	}
-	secret, auth, privacy, wrong := key("c", "secret"), key("a", "authentication"), key("p", "privacy key"), key("w", "wrong key")
+	secret, auth, privacy, wrong := key("c", "secret"), key("a", "authentication"), key("p", "privacy key"), key("w",
+		"wrong key")
 	base := Config{Name: "veth", Address: "127.0.0.1:1161", CommunityFile: secret, Ports: []string{"v?"}}
 	none := func(string) string { return "" }
 
@@ -164,7 +165,8 @@ func TestAgainstSNMPD(t *testing.T) {
 		}
 		k.Take(s)
 		before := [2][4]uint64{kernel(t, "v0"), kernel(t, "v1")}
-		if quiet := before[0][2]-start[0][2] == moved[0][2]; quiet && k.ports["v0"].sums[mib.OutBytes] == float64(moved[0][2]) {
+		if quiet := before[0][2]-start[0][2] == moved[0][2]; quiet &&
+			k.ports["v0"].sums[mib.OutBytes] == float64(moved[0][2]) {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -209,7 +211,7 @@ func TestAgainstSNMPD(t *testing.T) {
 	for says, c := range map[string]Config{
 		"authentication key":    v3("both", wrong, privacy),
 		"privacy key":           v3("both", auth, wrong),
-		`user "nobody"`:         v3("nobody", auth, privacy),
+		`user "stranger"`:       v3("stranger", auth, privacy),
 		"without the other key": v3("both", auth, ""),
 		"a wrong community, ":   {Name: "veth", Address: base.Address, CommunityFile: wrong},
 	} {
@@ -227,7 +229,8 @@ func TestAgainstSNMPD(t *testing.T) {
 			continue
 		}
 		t.Logf("%s: %v", says, err)
-		if silent := strings.Contains(says, "community"); silent != errors.Is(err, snmp.ErrSilent) || !silent && !errors.Is(err, fs.ErrPermission) {
+		if silent := strings.Contains(says, "community"); silent != errors.Is(err, snmp.ErrSilent) || !silent &&
+			!errors.Is(err, fs.ErrPermission) {
 			t.Errorf("%s: %v is of another kind", says, err)
 		}
 	}

@@ -57,7 +57,8 @@ func TestFaultyAgents(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := got.Ports[len(got.Ports)-1]
-			if len(got.Ports) != 48 || len(got.Warnings) > 0 || last.Counters[mib.InBytes].Value != 1<<40 || last.Alias != "uplink" ||
+			if len(got.Ports) != 48 || len(got.Warnings) > 0 || last.Counters[mib.InBytes].Value != 1<<40 ||
+				last.Alias != "uplink" ||
 				len(got.Ports[0].Neighbours) != 1 {
 				t.Errorf("%d ports, %q, the last %+v", len(got.Ports), got.Warnings, last)
 			}
@@ -88,12 +89,12 @@ func TestSilentAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := closed.LocalAddr().String()
+	unused := closed.LocalAddr().String()
 	_ = closed.Close()
 	for name, c := range map[string]struct{ address, community, says string }{
 		"never":           {never, "secret", "wrong community"},
 		"wrong community": {right, "public", "wrong community"},
-		"nobody":          {nobody, "secret", "no SNMP agent listens"},
+		"no agent":        {unused, "secret", "no SNMP agent listens"},
 	} {
 		s := open(t, c.address, c.community, 20*time.Millisecond)
 		_, err := mib.Read(t.Context(), s, mib.Options{})
@@ -111,8 +112,9 @@ func TestSilentAgents(t *testing.T) {
 
 // TestAddresses splits addresses.
 func TestAddresses(t *testing.T) {
-	for address, want := range map[string]string{"192.0.2.1": "192.0.2.1 161", "sw:1161": "sw 1161", "[2001:db8::1]:7": "2001:db8::1 7",
-		"2001:db8::1": "2001:db8::1 161", "[2001:db8::1]": "2001:db8::1 161"} {
+	for address, want := range map[string]string{"192.0.2.1": "192.0.2.1 161", "sw:1161": "sw 1161",
+		"[2001:db8::1]:7": "2001:db8::1 7",
+		"2001:db8::1":     "2001:db8::1 161", "[2001:db8::1]": "2001:db8::1 161"} {
 		host, port, err := Split(address)
 		if got := host + " " + itoa(port); err != nil || got != want {
 			t.Errorf("%s: %s, %v", address, got, err)
