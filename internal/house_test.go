@@ -120,6 +120,7 @@ var onlyIn = map[string][]string{
 	"github.com/prometheus": {"hub/internal/record", "hub/internal/alert", "hub/internal/web/api"},
 	"net/http":              {"hub/internal"},
 	"github.com/nats-io":    {"hub/internal/fleet/bus"},
+	"github.com/gosnmp":     {"hub/internal/switches/snmp", "hub/internal/switches/switchtest"},
 
 	// Of no room: they call methods by name, so that the linker keeps every exported method of the
 	// program (1.9 MB).

@@ -69,7 +69,8 @@ func (f *fake) serve(t *testing.T) string {
 	api := map[string]func(r *http.Request) any{
 		"/api/linerate/v1/status": f.statusDocument, "/api/linerate/v1/hosts": f.hosts,
 		"/api/linerate/v1/events": f.events, "/api/linerate/v1/findings": f.findings,
-		"/api/linerate/v1/compare": f.compare, "/api/linerate/v1/matrix": f.matrix,
+		"/api/linerate/v1/switches": f.switches,
+		"/api/linerate/v1/compare":  f.compare, "/api/linerate/v1/matrix": f.matrix,
 		"/api/linerate/v1/documents/{id}": f.document,
 		"/api/v1/query":                   f.query, "/api/v1/query_range": f.query,
 	}
@@ -360,6 +361,28 @@ func (f *fake) document(r *http.Request) any {
 		return f.findings(r).(object)["findings"].([]object)[0]
 	}
 	return nil
+}
+
+// switches returns a switch with a hostile alias, and one that is silent.
+func (f *fake) switches(*http.Request) any {
+	list := []object{}
+	if !f.empty {
+		port := func(name, alias string, up bool, lost float64) object {
+			return object{"name": name, "index": 1, "alias": alias, "enabled": true, "up": up,
+				"speed_bits_per_second": 1e9, "duplex": "half", "counter_bits": 64, "over_seconds": 300,
+				"receive_bits_per_second": 120e6, "transmit_bits_per_second": 3e6, "receive_errors": 0, "transmit_errors": 0,
+				"receive_discards": 0, "transmit_discards": lost, "late_collisions": 0, "attached": []object{},
+				"neighbours": []object{{"system": "beta.example.net", "port": "eth0"}}}
+		}
+		list = append(list,
+			object{"name": "core-1", "address": "192.0.2.10", "system_name": "core-1", "description": "A switch",
+				"warnings": []string{},
+				"ports": []object{port("Gi0/1", "<b>uplink</b>", true, 1234), port("Gi0/2", "", false, 0), port("Gi0/10", "",
+					true, 0)}},
+			object{"name": "floor-2", "address": "192.0.2.11", "error": "192.0.2.11 does not answer", "ports": []object{},
+				"warnings": []string{}})
+	}
+	return object{"schema": "linerate.hub.switches/1", "switches": list}
 }
 
 func (f *fake) findings(*http.Request) any {

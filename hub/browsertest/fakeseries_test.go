@@ -18,7 +18,7 @@ type sampled struct {
 
 // labelNames are the labels in the order in which they make a key.
 var labelNames = []string{"host", "interface", "direction", "place", "kind", "queue", "cpu", "mode", "target",
-	"quantile", "test", "q"}
+	"quantile", "test", "q", "switch", "port"}
 
 // key returns the identity of a series. It is written by hand, because every point of every graph
 // of every test needs one.
@@ -43,6 +43,19 @@ func (f *fake) of(metric string, t float64) []sampled {
 			l[labels[i]] = labels[i+1]
 		}
 		all = append(all, sampled{l, v})
+	}
+	if strings.HasPrefix(metric, "linerate_switch_port_") {
+		switch strings.TrimPrefix(metric, "linerate_switch_port_") {
+		case "receive_bytes_total", "transmit_bytes_total":
+			add(15e6*wave(metric, t), "switch", "core-1", "port", "Gi0/1")
+		case "receive_packets_total", "transmit_packets_total":
+			add(15e3*wave(metric, t), "switch", "core-1", "port", "Gi0/1")
+		case "discards_total":
+			add(3*wave(metric, t), "switch", "core-1", "port", "Gi0/1", "direction", "transmit")
+		case "errors_total":
+			add(0, "switch", "core-1", "port", "Gi0/1", "direction", "receive", "kind", "any")
+		}
+		return all
 	}
 	better := t >= float64(changed.Unix())
 	for i, name := range f.names() {

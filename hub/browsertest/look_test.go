@@ -21,6 +21,8 @@ func TestViews(t *testing.T) {
 			`document.querySelector("article.finding") && document.querySelector(".event-list button")`},
 		{"measurements", "#/measurements?pair=[%22alpha%22,%22beta%22]",
 			`document.querySelector(".matrix .cell") && document.querySelector(".graph")`},
+		{"switches", "#/switches", `document.querySelectorAll(".interface-row").length === 2`},
+		{"port", "#/port/core-1/Gi0%2F1", `document.querySelector("#graph-port-losses[data-state=drawn]")`},
 		{"event", "#/interface/alpha/eth0?event=run-1", `document.querySelector("#event[open] .terms table")`},
 	}
 	looks := []struct {

@@ -20,6 +20,7 @@ func TestStates(t *testing.T) {
 			"No findings"}},
 		{"empty changes", &fake{empty: true}, "#/changes", []string{"linerate set", "appear here"}},
 		{"empty measurements", &fake{empty: true}, "#/measurements", []string{"No measurements yet", "schedule"}},
+		{"empty switches", &fake{empty: true}, "#/switches", []string{"No switch is configured"}},
 		{"empty interface", &fake{empty: true}, eth0,
 			[]string{"No traffic was recorded in this time", "The hub has no such interface now",
 				"Nothing happened in this time"}},
@@ -162,6 +163,7 @@ func TestAccessible(t *testing.T) {
 		{"#/findings", `document.querySelector("article.finding")`},
 		{"#/measurements?pair=[%22alpha%22,%22beta%22]",
 			`document.querySelector(".matrix") && document.querySelector(".graph")`},
+		{"#/switches", `document.querySelector(".interface-row")`},
 		{eth0 + "?event=run-1", `document.querySelector("#event[open] table")`},
 	} {
 		tb.visit(view.address)

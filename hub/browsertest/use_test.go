@@ -310,7 +310,8 @@ func TestKeys(t *testing.T) {
 	tb.picture("keys")
 	tb.keys(kb.Escape)
 	tb.wait(`!document.querySelector("#keys[open]")`)
-	for key, view := range map[string]string{"f": "findings", "c": "changes", "m": "measurements", "d": "compare",
+	for key, view := range map[string]string{"f": "findings", "c": "changes", "m": "measurements", "s": "switches",
+		"d": "compare",
 		"o": "overview"} {
 		tb.keys(key)
 		tb.wait(`document.querySelector("main").dataset.view === "` + view + `"`)

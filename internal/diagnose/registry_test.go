@@ -26,7 +26,8 @@ func TestGeneratedPages(t *testing.T) {
 	want := []string{"README.md"}
 	var index strings.Builder
 	index.WriteString("# Findings\n\nEvery code that `linerate diagnose` may give, those of `linerate disk` " +
-		"(disk-) and of `linerate resolver diagnose` (resolver-); `linerate diagnose " +
+		"(disk-), of `linerate resolver diagnose` (resolver-) " +
+		"and of the switches that `linerate-hub` reads (switch-, loss-at-switch); `linerate diagnose " +
 		"--explain CODE` prints the same text. Codes never change meaning.\n\n| code | in " +
 		"short | rule |\n|---|---|---|\n")
 	for _, e := range evidence.Registry() {
@@ -58,7 +59,8 @@ func TestRegistry(t *testing.T) {
 		evidence.LocalDrops, evidence.Healthy}
 	rules = append(rules, disks.Codes()...)
 	rules = append(rules, resolvers.Codes()...)
-	// Package switches of the hub, which this module does not import, gives these; its own test compares them.
+	// Package switches of the hub, which this module does not import, gives these; its own test
+	// compares them.
 	rules = append(rules, evidence.SwitchHalfDuplex, evidence.SwitchPortErrors, evidence.SwitchPortDiscards,
 		evidence.LossAtSwitch)
 	for _, r := range diagnose.Rules() {

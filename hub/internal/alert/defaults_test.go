@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/hub/internal/record"
+	"github.com/linerate/linerate/hub/internal/switches"
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
@@ -176,6 +177,28 @@ func TestDefaultRules(t *testing.T) {
 			})
 		}
 	}
+	// port is a port of a switch: frames sent, dropped in the queue and damaged, each second.
+	port := func(sent, dropped, damaged float64) func(*history) {
+		return func(h *history) {
+			of := []string{"switch", "core", "port", "Gi0/1", "direction"}
+			h.fill(15*time.Minute, 30*time.Second, func(ago time.Duration) []sample.Point {
+				return []sample.Point{
+					h.point(rising(ago, 0, sent, 0), "linerate_switch_port_transmit_packets_total", of[:4]...),
+					h.point(rising(ago, 0, dropped, 0), "linerate_switch_port_discards_total", append(of[:5:5], "transmit")...),
+					h.point(rising(ago, 0, 50, 0), "linerate_switch_port_discards_total", append(of[:5:5], "receive")...),
+					h.point(rising(ago, 0, damaged, 0), "linerate_switch_port_errors_total",
+						append(of[:5:5], "receive", "kind", "any")...),
+				}
+			})
+		}
+	}
+	answers := func(since time.Duration) func(*history) {
+		return func(h *history) {
+			h.fill(15*time.Minute, 30*time.Second, func(ago time.Duration) []sample.Point {
+				return []sample.Point{h.point(b2f(ago >= since), "linerate_switch_up", "switch", "core")}
+			})
+		}
+	}
 	const week = 7 * 24 * time.Hour
 	covered := map[string][2]bool{"history-disk-full": {true, true}} // in TestFindings
 	for _, c := range []struct {
@@ -216,6 +239,15 @@ func TestDefaultRules(t *testing.T) {
 		{"measurement-slower", "too few to say", measured(20*time.Hour, 5e8), ""},
 		{"measurement-fails", "fails", success(0), "stream to far failed, and has not succeeded since"},
 		{"measurement-fails", "succeeds again", success(1), ""},
+		{"switch-drops", "one in a hundred", port(1000, 10, 0),
+			"port Gi0/1 of switch core dropped 3k frames within five minutes"},
+		{"switch-drops", "one in a million", port(1e6, 1, 0), ""},
+		{"switch-drops", "none", port(1000, 0, 0), ""},
+		{"switch-errors", "one each second", port(1000, 0, 1),
+			"port Gi0/1 of switch core counted 300 errors (receive) within five minutes"},
+		{"switch-errors", "none", port(1000, 10, 0), ""},
+		{"switch-silent", "for ten minutes", answers(10 * time.Minute), "switch core has not answered for five minutes"},
+		{"switch-silent", "answers", answers(0), ""},
 	} {
 		t.Run(c.rule+"/"+c.name, func(t *testing.T) {
 			t.Parallel()
@@ -252,7 +284,7 @@ func b2f(b bool) float64 {
 // catalogue of the sampler.
 func TestDefaultRulesAskForWhatThereIs(t *testing.T) {
 	known := make(map[string]bool)
-	for _, m := range sample.Metrics() {
+	for _, m := range append(sample.Metrics(), switches.Metrics()...) {
 		known[m.Name] = true
 	}
 	for _, d := range Defaults() {

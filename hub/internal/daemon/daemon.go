@@ -257,7 +257,8 @@ func (d *daemon) handler(fleet *desk.Desk) http.Handler {
 	o := api.Options{
 		Host: d.config.Host, Version: version, Store: d.store, Readings: d.board.readings, Every: interval,
 		Timeline: d.events,
-		Status:   d.status, Hosts: d.hosts, Findings: d.findings, Switches: d.switches.Switches, Matrix: d.scheduler.Matrix, Alerts: d.watcher.Active,
+		Status:   d.status, Hosts: d.hosts, Findings: d.findings, Switches: d.switches.Switches,
+		Matrix: d.scheduler.Matrix, Alerts: d.watcher.Active,
 		Log: d.log, Metrics: AllMetrics(),
 	}
 	if fleet != nil {

@@ -154,7 +154,8 @@ func Metrics() []*sample.Metric {
 
 // AllMetrics returns the metrics of everything that a hub keeps, sorted by name.
 func AllMetrics() []*sample.Metric {
-	all := slices.Concat(sample.Metrics(), peak.Metrics(), rules.Metrics(), schedule.Metrics(), switches.Metrics(), record.Metrics(),
+	all := slices.Concat(sample.Metrics(), peak.Metrics(), rules.Metrics(), schedule.Metrics(), switches.Metrics(),
+		record.Metrics(),
 		remote.Metrics(), Metrics())
 	slices.SortFunc(all, func(a, b *sample.Metric) int { return cmp.Compare(a.Name, b.Name) })
 	return all

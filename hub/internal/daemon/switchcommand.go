@@ -39,8 +39,8 @@ func (a *app) switchCommand(f *runFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "switch NAME|ADDRESS",
 		Short: "Read a switch by SNMP, and print its ports with rates, errors and findings",
-		Long: `switch reads the ports of a switch twice and prints what they carried and lost in between. It takes the name of a
-switch in the configuration, or an address. It only reads: nothing is set at the switch.
+		Long: `switch reads the ports of a switch twice and prints what they carried and lost in between.
+It takes the name of a switch in the configuration, or an address. It only reads: nothing is set at the switch.
 
 Without a user it speaks version 2c, with the community of the file, of the variable ` + switches.CommunityEnv + `, or
 "public". With --user it speaks version 3. No secret is taken from the command line, where every user could see it.`,

@@ -18,7 +18,7 @@ import (
 const (
 	MaxSwitches = 64
 	minEvery    = 10 * time.Second // agents refresh their counters no more often
-	maxEvery    = 2 * time.Minute  // queries look back five minutes
+	maxEvery    = time.Minute      // the page looks at two and a half minutes at least
 	maxTimeout  = 10 * time.Second
 	maxName     = 64
 )
@@ -49,7 +49,7 @@ type Config struct {
 	Privacy        string `yaml:"privacy"`          // protocol; default aes with a key
 	PrivacyKeyFile string `yaml:"privacy_key_file"` // needs auth_key_file
 
-	Every   unit.Span `yaml:"every"`   // 10s to 2m; default 30s
+	Every   unit.Span `yaml:"every"`   // 10s to 1m; default 30s
 	Timeout unit.Span `yaml:"timeout"` // of one of three requests; default 2s
 	// Ports are patterns of names or aliases (Gi1/0/*, uplink-?); default: Ethernet and aggregates.
 	Ports []string `yaml:"ports"`

@@ -3,9 +3,9 @@
 // # Model
 //
 // A [Keeper] takes one [mib.Snapshot] after another of one switch, and adds what each counter grew
-// by. Ports are identified by their names, because many switches number their interfaces anew when
-// they start. After a restart, a renumbering, a discontinuity or a reset, a reading adds nothing for
-// the port: never too much, sometimes too little. Only 32-bit counters wrap, and one that could wrap
+// by. Ports are identified by name, because many switches number their interfaces anew when they
+// start. After a restart, a renumbering, a discontinuity or a reset, a reading adds nothing for the
+// port: never too much, sometimes too little. Only 32-bit counters wrap, and one that could wrap
 // twice between two readings has no series.
 //
 // A [Poller] reads each configured switch at its interval, in a goroutine of its own, so that a

@@ -161,7 +161,8 @@ func (k *Keeper) damaged(d *delta) *evidence.Finding {
 		Remedy: evidence.Remedy{Knobs: []string{},
 			Text: "Change one thing at a time: cable, transceiver, port. Clean optical connectors. Look at the other " +
 				"end of the cable: what it sends arrives damaged here; if it is forced to full duplex, let it negotiate.",
-			Proof: "Compare damaged frames per gigabyte before and after each change. Other ports, the control, must not change."}}
+			Proof: "Compare damaged frames per gigabyte before and after each change. " +
+				"Other ports, the control, must not change."}}
 	if share >= damagedMuch {
 		f.Severity = evidence.Critical
 	}
@@ -261,12 +262,14 @@ func Join(host, ports []evidence.Finding, attached []Attached) []evidence.Findin
 	if found == nil {
 		f.Severity, f.Confidence = evidence.Notice, 0.5
 		f.Title = "Packets of this host get lost at no place of its own, and a switch may be it: " + place.Title
-		f.Rejected = append(f.Rejected, "Not known: whether this port is on the path. LLDP at this host would say where it hangs.")
+		f.Rejected = append(f.Rejected, "Not known: whether this port is on the path. LLDP at this "+
+			"host would say where it hangs.")
 		return append(append(out, f), ports...)
 	}
 	f.Confidence = evidence.Combine(0.8, place.Confidence/2)
 	f.Title = fmt.Sprintf("Packets of this host get lost at the switch where %s hangs: %s", found.Interface, place.Title)
-	f.Evidence = append(f.Evidence, evidence.Evidence{Name: "port of " + found.Interface, Value: found.Switch + " " + found.Port,
+	f.Evidence = append(f.Evidence, evidence.Evidence{Name: "port of " + found.Interface,
+		Value:  found.Switch + " " + found.Port,
 		Source: found.Source})
 	f.Causes = []evidence.Code{symptom.Code}
 	out = slices.Delete(out, at, at+1)

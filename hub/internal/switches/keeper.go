@@ -12,7 +12,8 @@ import (
 // window is over how long findings judge, at least two readings.
 const window = 5 * time.Minute
 
-const mostMoments = 64
+// apart is the time between two moments that are kept, besides the newest: a dozen of a port.
+const apart = window / 10
 
 // moment is what was counted at a port until a time.
 type moment struct {
@@ -71,6 +72,9 @@ func (k *Keeper) Take(s *mib.Snapshot) {
 			k.advance(p, now, elapsed, fresh)
 		}
 		p.seen, p.last = true, *now
+		if n := len(p.past); n > 1 && s.Time.Sub(p.past[n-2].time) < apart {
+			p.past = p.past[:n-1] // the one before is near enough
+		}
 		p.past = append(p.past, moment{s.Time, p.sums})
 		p.forget(s.Time)
 	}
@@ -86,7 +90,7 @@ func (p *port) begin(now *mib.Port, elapsed time.Duration) {
 
 // forget drops moments before the window, and keeps the newest of those.
 func (p *port) forget(now time.Time) {
-	for len(p.past) > 2 && (now.Sub(p.past[1].time) >= window || len(p.past) > mostMoments) {
+	for len(p.past) > 2 && now.Sub(p.past[1].time) >= window {
 		p.past = p.past[1:]
 	}
 }
@@ -182,7 +186,7 @@ func restarted(before, after *mib.Snapshot) bool {
 	if before.Boots >= 0 && after.Boots >= 0 && before.Boots != after.Boots {
 		return true
 	}
-	elapsed := after.Time.Sub(before.Time)
+	elapsed := after.UptimeAt.Sub(before.UptimeAt)
 	expected := before.UptimeTicks + uint32(elapsed/(10*time.Millisecond))
 	behind := time.Duration(int32(expected-after.UptimeTicks)) * 10 * time.Millisecond
 	return behind > 5*time.Second+elapsed/20

@@ -38,7 +38,7 @@ func (l *life) take(after time.Duration) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	s.Time = l.at
+	s.Time, s.UptimeAt = l.at, l.at
 	l.k.Take(s)
 }
 
@@ -126,8 +126,8 @@ func TestRestarts(t *testing.T) {
 		"restarted near the wrap":        {1<<32 - 10_00, 2_00, every, 0, true},
 		"another boot, a longer uptime":  {100_00, 130_00, every, 1, true},
 	} {
-		before := &mib.Snapshot{Time: at, UptimeTicks: c.before}
-		after := &mib.Snapshot{Time: at.Add(c.elapsed), UptimeTicks: c.after, Boots: c.boots}
+		before := &mib.Snapshot{UptimeAt: at, UptimeTicks: c.before}
+		after := &mib.Snapshot{UptimeAt: at.Add(c.elapsed), UptimeTicks: c.after, Boots: c.boots}
 		if got := restarted(before, after); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -279,7 +279,8 @@ func TestFindings(t *testing.T) {
 
 // TestJoin sets a switch's losses beside a host's verdict.
 func TestJoin(t *testing.T) {
-	host := []evidence.Finding{{Code: evidence.CPUSteal}, {Code: evidence.PathLoss, Severity: evidence.Warning, Where: "path"}}
+	host := []evidence.Finding{{Code: evidence.CPUSteal}, {Code: evidence.PathLoss, Severity: evidence.Warning,
+		Where: "path"}}
 	port := evidence.Finding{Code: evidence.SwitchPortDiscards, Severity: evidence.Warning, Where: "switch core Gi0/1",
 		Title: "Port Gi0/1 of core drops.", Confidence: 0.9}
 	other := port
@@ -296,7 +297,8 @@ func TestJoin(t *testing.T) {
 		attached    []Attached
 		want        []evidence.Code
 	}{
-		"no loss at the host": {host[:1], []evidence.Finding{port}, at, []evidence.Code{evidence.CPUSteal, evidence.SwitchPortDiscards}},
+		"no loss at the host": {host[:1], []evidence.Finding{port}, at, []evidence.Code{evidence.CPUSteal,
+			evidence.SwitchPortDiscards}},
 		"no loss at a switch": {host, nil, at, codes(host)},
 		"at its own port": {host, []evidence.Finding{other, port}, at,
 			[]evidence.Code{evidence.CPUSteal, evidence.LossAtSwitch, evidence.SwitchPortDiscards, evidence.SwitchPortDiscards}},

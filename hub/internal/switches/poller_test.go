@@ -39,7 +39,8 @@ func TestPoller(t *testing.T) {
 		p := New(Options{
 			Switches: []Config{
 				{Name: "good", Address: "192.0.2.1", Every: unit.Span(10 * time.Second)},
-				{Name: "bad", Address: "192.0.2.2", Every: unit.Span(10 * time.Second), Attached: map[string]string{"eth1": "Gi0/3"}},
+				{Name: "bad", Address: "192.0.2.2", Every: unit.Span(10 * time.Second),
+					Attached: map[string]string{"eth1": "Gi0/3"}},
 			},
 			Host: "web-1",
 			Append: func(r *sample.Reading) {
@@ -64,7 +65,8 @@ func TestPoller(t *testing.T) {
 				return down{tree, func() { mu.Lock(); closed++; mu.Unlock() }}, nil
 			},
 			Interfaces: func() ([]net.Interface, error) {
-				return []net.Interface{{Name: "lo", Flags: net.FlagLoopback}, {Name: "eth0", HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 1}},
+				return []net.Interface{{Name: "lo", Flags: net.FlagLoopback}, {Name: "eth0", HardwareAddr: net.HardwareAddr{2, 0,
+					0, 0, 0, 1}},
 					{Name: "eth1", HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 2}}}, nil
 			},
 		})
@@ -101,7 +103,8 @@ func TestPoller(t *testing.T) {
 			<-tick.C
 			tree.Set(switchtest.Uptime, uint64(time.Since(began)/(10*time.Millisecond)))
 		}
-		if _, attached := p.Findings(); len(attached) != 3 || attached[2] != (Attached{"bad", "Gi0/3", "eth1", "configuration"}) {
+		if _, attached := p.Findings(); len(attached) != 3 || attached[2] != (Attached{"bad", "Gi0/3", "eth1",
+			"configuration"}) {
 			t.Errorf("attached: %+v", attached)
 		}
 		mu.Lock()
@@ -134,7 +137,7 @@ func TestConfig(t *testing.T) {
 		"not both":                  func(c *Config) { c.User, c.CommunityFile = "u", "f" },
 		"needs auth_key_file":       func(c *Config) { c.User, c.PrivacyKeyFile = "u", "f" },
 		"write one of sha256":       func(c *Config) { c.User, c.AuthKeyFile, c.Auth = "u", "f", "rot13" },
-		"every 1s: write 10s to 2m": func(c *Config) { c.Every = unit.Span(time.Second) },
+		"every 1s: write 10s to 1m": func(c *Config) { c.Every = unit.Span(time.Second) },
 		"is not a pattern":          func(c *Config) { c.Ports = []string{"Gi[0"} },
 	} {
 		c := ok

@@ -31,17 +31,24 @@ var (
 	speedOf = gauge("linerate_switch_port_speed_bits_per_second",
 		"Speed of the port (ifHighSpeed, or ifSpeed); absent if the switch does not say it.", "port")
 
-	inBytes    = counter("linerate_switch_port_receive_bytes_total", "Bytes that the port received (ifHCInOctets, or ifInOctets).")
-	outBytes   = counter("linerate_switch_port_transmit_bytes_total", "Bytes that the port sent (ifHCOutOctets, or ifOutOctets).")
-	inPackets  = counter("linerate_switch_port_receive_packets_total", "Frames that the port received intact (ifHCInUcastPkts and its kin).")
-	outPackets = counter("linerate_switch_port_transmit_packets_total", "Frames that the port was asked to send (ifHCOutUcastPkts and its kin).")
-	discards   = counter("linerate_switch_port_discards_total",
-		"Intact frames that the switch dropped: transmit, because a queue was full (ifOutDiscards), receive, mostly by its rules (ifInDiscards).",
+	inBytes = counter("linerate_switch_port_receive_bytes_total",
+		"Bytes that the port received (ifHCInOctets, or ifInOctets).")
+	outBytes = counter("linerate_switch_port_transmit_bytes_total",
+		"Bytes that the port sent (ifHCOutOctets, or ifOutOctets).")
+	inPackets = counter("linerate_switch_port_receive_packets_total",
+		"Frames that the port received intact (ifHCInUcastPkts and its kin).")
+	outPackets = counter("linerate_switch_port_transmit_packets_total",
+		"Frames that the port was asked to send (ifHCOutUcastPkts and its kin).")
+	discards = counter("linerate_switch_port_discards_total",
+		"Intact frames that the switch dropped: transmit, because a queue was full (ifOutDiscards), "+
+			"receive, mostly by its rules (ifInDiscards).",
 		"direction")
 	errorsTotal = counter("linerate_switch_port_errors_total",
-		"Damaged or unsendable frames; kind any is all of a direction (ifInErrors, ifOutErrors), others are parts of it (EtherLike-MIB).",
+		"Damaged or unsendable frames; kind any is all of a direction (ifInErrors, "+
+			"ifOutErrors), others are parts of it (EtherLike-MIB).",
 		"direction", "kind")
-	pauses = counter("linerate_switch_port_pause_frames_total", "Pause frames of flow control (dot3InPauseFrames, dot3OutPauseFrames).", "direction")
+	pauses = counter("linerate_switch_port_pause_frames_total",
+		"Pause frames of flow control (dot3InPauseFrames, dot3OutPauseFrames).", "direction")
 )
 
 // Metrics returns the metrics of switches.
@@ -204,7 +211,7 @@ func neighbourOf(p *mib.Port) string {
 		all = append(all, strings.TrimSpace(name+" "+n.Port))
 	}
 	t := strings.Join(all, ", ")
-	const most = 120 // runes: labels are short
+	const most = 60 // runes: a stored label has at most 256 bytes
 	if r := []rune(t); len(r) > most {
 		t = string(r[:most]) + "…"
 	}

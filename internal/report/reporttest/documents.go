@@ -69,8 +69,15 @@ func Documents(t testing.TB) []Document {
 		{"hub-check", report.NewHubCheck(Envelope(), report.HubCheckDocument{
 			File: "/etc/linerate-hub/hub.yaml", Listen: "127.0.0.1:7071", Data: "/var/lib/linerate-hub",
 			RetentionSeconds: 1296000, MaxSizeBytes: 4e9,
-			Schedules: []string{"to-backup"}, Alerts: []string{"link-down"},
+			Schedules: []string{"to-backup"}, Alerts: []string{"link-down"}, Switches: []string{"core-1"},
 		})},
+		{"switch", report.NewSwitch(Envelope(), report.Switch{Name: "core-1", Address: "192.0.2.10", SystemName: "core-1",
+			Description: "A switch", UptimeSeconds: 86400, ReadSeconds: 0.2, Ports: []report.SwitchPort{{Name: "Gi0/1", Index: 1,
+				Enabled: true, Up: true, Speed: 1e9, Duplex: "full", CounterBits: 64, OverSeconds: 10,
+				TransmitRate: 312e6, TransmitDiscards: 1234,
+				Neighbours: []report.SwitchNeighbour{{System: "web-1", Port: "eth0"}},
+				Attached:   []report.SwitchAttached{{Interface: "eth0", Source: "LLDP"}}}}},
+			findings()[:1])},
 		{"agent", report.NewAgent(Envelope(), "/run/linerate/agent.sock", "linerate", "/var/lib/linerate",
 			&report.AgentOrders{HostID: "h1", Keys: []string{"ann"}, Policy: []string{
 				"The fleet cannot change any setting of this host."}})},

@@ -92,6 +92,7 @@ type Snapshot struct {
 	Name        string        // sysName
 	Description string
 	UptimeTicks uint32        // sysUpTime in hundredths of a second; it wraps after 497 days
+	UptimeAt    time.Time     // when that was asked for
 	Uptime      time.Duration // the same
 	Boots       int64         // snmpEngineBoots; -1: the agent does not say
 	Ports       []Port        // sorted by index

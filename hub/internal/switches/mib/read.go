@@ -144,6 +144,7 @@ func Read(ctx context.Context, a Agent, o Options) (*Snapshot, error) {
 
 // readSystem reads the scalars. sysUpTime must be there: without it no counter can be judged.
 func (s *Snapshot) readSystem(ctx context.Context, a Agent) error {
+	began := time.Now()
 	got, err := a.Get(ctx, []OID{system.with(3, 0), system.with(5, 0), system.with(1, 0)})
 	if err != nil {
 		return err
@@ -152,6 +153,7 @@ func (s *Snapshot) readSystem(ctx context.Context, a Agent) error {
 	if !ok {
 		return errors.New("the agent does not say its uptime (sysUpTime): its view may not contain system and interfaces")
 	}
+	s.UptimeAt = began.Add(time.Since(began) / 2)
 	s.UptimeTicks = uint32(up)
 	s.Uptime = time.Duration(s.UptimeTicks) * 10 * time.Millisecond
 	name, _ := scalar(got, system.with(5, 0)).([]byte)
@@ -258,7 +260,7 @@ func (s *Snapshot) makePorts(names, facts Table, patterns []string) {
 
 // nameOf returns what a port is called; several may be called the same.
 func nameOf(names, facts Table, index string) string {
-	return cmp.Or(text(names.bytes(ifName, index), 64), text(facts.bytes(ifDescr, index), 64))
+	return cmp.Or(text(names.bytes(ifName, index), 60), text(facts.bytes(ifDescr, index), 60))
 }
 
 // speed prefers ifHighSpeed, which counts megabits; ifSpeed ends at 4.3 Gb/s.

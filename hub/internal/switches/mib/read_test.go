@@ -38,7 +38,8 @@ func find(t *testing.T, s *mib.Snapshot, name string) *mib.Port {
 
 // TestRecorded reads walks of real switches.
 func TestRecorded(t *testing.T) {
-	ask := mib.Options{Neighbours: true, Hosts: []net.HardwareAddr{{140, 22, 69, 193, 150, 122}, {196, 0, 173, 192, 196, 87}}}
+	ask := mib.Options{Neighbours: true, Hosts: []net.HardwareAddr{{140, 22, 69, 193, 150, 122}, {196, 0, 173, 192, 196,
+		87}}}
 
 	// Empty ifName, ifHighSpeed without 64-bit counters; VLANs are no ports.
 	s := read(t, switchtest.Load(t, "testdata/3com-4200.snmprec"), ask)
@@ -74,7 +75,8 @@ func TestRecorded(t *testing.T) {
 		t.Errorf("Advantech: %d ports, %d narrow", len(s.Ports), s.Narrow)
 	}
 	p = find(t, s, "GigabitEthernet16")
-	if p.Counters[mib.OutBytes] != (mib.Count{Value: 4187901459, Width: 64}) || p.Counters[mib.OutUnicast].Value != 7558711 ||
+	if p.Counters[mib.OutBytes] != (mib.Count{Value: 4187901459, Width: 64}) ||
+		p.Counters[mib.OutUnicast].Value != 7558711 ||
 		p.Counters[mib.OutBroadcast].Value != 131088 || p.Speed != 1e9 || len(p.Hosts) != 1 {
 		t.Errorf("Advantech: %+v", p)
 	}
@@ -182,7 +184,8 @@ func TestHostileValues(t *testing.T) {
 	a.Set("1.3.6.1.2.1.2.2.1.3.7.7", int64(6))
 	a.Set(switchtest.Speed+"2", uint64(1<<63))
 	s := read(t, a, mib.Options{Neighbours: true})
-	if len(s.Ports) != 2 || strings.ContainsAny(s.Ports[0].Name, "\x1b\x07\u202e\x00") || len([]rune(s.Ports[0].Alias)) > 64 {
+	if len(s.Ports) != 2 || strings.ContainsAny(s.Ports[0].Name, "\x1b\x07\u202e\x00") ||
+		len([]rune(s.Ports[0].Alias)) > 64 {
 		t.Errorf("%d ports, %q %q", len(s.Ports), s.Ports[0].Name, s.Ports[0].Alias)
 	}
 	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "invalid index") {
@@ -212,7 +215,8 @@ func (r restarting) Bulk(ctx context.Context, oids []mib.OID, n int) ([]mib.Bind
 }
 
 func TestRestartWhileRead(t *testing.T) {
-	if _, err := mib.Read(t.Context(), restarting{switchtest.Switch(2, true)}, mib.Options{}); !errors.Is(err, mib.ErrRestarted) {
+	if _, err := mib.Read(t.Context(), restarting{switchtest.Switch(2, true)}, mib.Options{}); !errors.Is(err,
+		mib.ErrRestarted) {
 		t.Errorf("%v", err)
 	}
 	empty := new(switchtest.Tree)

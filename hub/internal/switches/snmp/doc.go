@@ -5,8 +5,8 @@
 // A [Session] is a mib.Agent at an address: a connected UDP socket, so that the kernel drops what
 // comes from elsewhere. gosnmp packs, signs, encrypts and retries; this package turns what it
 // returns into the values of package mib, and its errors into sentences. A silent agent, one that
-// refuses the user and one that rejects the key are different errors, as far as the protocol tells
-// them apart: an agent does not answer a wrong community.
+// refuses the user and one that rejects the key are different errors, as far as the protocol
+// distinguishes them: an agent does not answer a wrong community.
 //
 // Answers are a stranger's. A text has at most [mostText] bytes, identifiers are parsed anew, and a
 // packet on which the library fails is an error of that request.

@@ -137,6 +137,10 @@ func (s *Session) do(ctx context.Context, request func() (*gosnmp.SnmpPacket, er
 	if err != nil {
 		return nil, s.inWords(ctx, err)
 	}
+	if packet.Error == gosnmp.AuthorizationError {
+		return nil, refused(fmt.Sprintf("%s refuses: user %q may not read without the other key", s.o.Address,
+			visible.Line(s.o.Credentials.User)))
+	}
 	return bindings(packet)
 }
 

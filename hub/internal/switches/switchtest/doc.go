@@ -3,8 +3,8 @@
 //
 // # Model
 //
-// A [Tree] holds objects and is a mib.Agent. [Serve] answers version 2c at a socket; its [Fault]s drop, delay and
-// spoil answers. [Load] reads the facts of a recorded walk.
+// A [Tree] holds objects and is a mib.Agent. [Serve] answers version 2c at a socket; its [Fault]s
+// drop, delay and spoil answers. [Load] reads the facts of a recorded walk.
 //
 // # Units
 //

@@ -17,7 +17,7 @@ type Fault func(n int, request, answer []byte) [][]byte
 // Lost drops one answer in every.
 func Lost(every int) Fault {
 	return func(n int, _, answer []byte) [][]byte {
-		if n%every == 0 {
+		if n%every == every-1 {
 			return nil
 		}
 		return [][]byte{answer}

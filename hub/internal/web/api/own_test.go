@@ -115,6 +115,7 @@ func TestOwnAnswers(t *testing.T) {
 			`{"from":"here","to":"off","test":"ping","direction":"up","time":"2026-11-01T12:00:00Z","error":"no ` +
 			`answer"}]}` + "\n"},
 		{"findings", 200, ""},
+		{"switches", 200, ""},
 		{"events", 200, events("false", change, run)},
 		{"events?" + q("kind", "change,reboot"), 200, events("false", change)},
 		{"events?" + q("kind", "change", "kind", "measurement", "host", "here"), 200, events("false", change, run)},
@@ -152,7 +153,7 @@ func TestOwnAnswers(t *testing.T) {
 func TestNothingIsThere(t *testing.T) {
 	h := served(t)
 	for path, want := range map[string]string{"hosts": `"hosts":[]`, "events": `"events":[]`,
-		"findings": `"findings":[]`, "matrix": `"cells":[]`, "status": `"warnings":[]`} {
+		"findings": `"findings":[]`, "matrix": `"cells":[]`, "switches": `"switches":[]`, "status": `"warnings":[]`} {
 		if w := ask(h, "GET", "/api/linerate/v1/"+path, nil); w.Code != 200 ||
 			!strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)

@@ -78,6 +78,7 @@ export const fleet = (params, signal) => get(ours + "fleet", params, signal);
 export const fleetHosts = (params, signal) => get(ours + "fleet/hosts", params, signal);
 export const fleetMesh = (params, signal) => get(ours + "fleet/mesh", params, signal);
 export const fleetRollouts = (params, signal) => get(ours + "fleet/rollouts", params, signal);
+export const switches = (signal) => get(ours + "switches", {}, signal);
 export const matrixOfHosts = (signal) => get(ours + "matrix", {}, signal);
 export const events = (params, signal) => get(ours + "events", params, signal);
 export const storedDocument = (id, signal) => get(ours + "documents/" + encodeURIComponent(id), {}, signal);

@@ -2,9 +2,10 @@
 
 import { h, put, once } from "./dom.js";
 import { change, link, marks, read } from "./state.js";
-import { hosts, Failure, inWords } from "./api.js";
+import { hosts, switches, Failure, inWords } from "./api.js";
 import { Board } from "./board.js";
 import { forInterface, forHost } from "./graphs.js";
+import { forPort } from "./ports.js";
 import { Ranges } from "./ranges.js";
 import { EventList } from "./eventlist.js";
 import { windowOf, short } from "./time.js";
@@ -39,6 +40,7 @@ export class InterfaceView {
     forHost(this.board, this.host);
     this.board.graphs[0].note.after(this.style);
     this.factsAsked = this.loadFacts();
+    this.loadPort();
   }
 
   async loadFacts() {
@@ -58,6 +60,21 @@ export class InterfaceView {
     } catch (failure) {
       if (!(failure instanceof Failure)) throw failure;
       put(this.facts, inWords(failure));
+    }
+  }
+
+  // loadPort adds the graphs of the switch's port at which the interface hangs, if one is known.
+  async loadPort() {
+    try {
+      for (const s of (await switches()).switches) {
+        const p = s.ports.find((x) => x.attached.some((a) => a.interface === this.name));
+        if (!p || this.stopped) continue;
+        forPort(this.board, s.name, p.name, { title: "Port " + p.name + " of switch " + s.name, short: true });
+        if (this.board.win) await this.board.show(this.board.win);
+        return;
+      }
+    } catch (failure) {
+      if (!(failure instanceof Failure)) throw failure; // the graphs of the host need no switch
     }
   }
 
@@ -113,6 +130,7 @@ export class InterfaceView {
   }
 
   stop() {
+    this.stopped = true;
     this.board.stop();
   }
 }

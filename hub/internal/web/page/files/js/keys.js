@@ -11,7 +11,7 @@ export function keysOf(app) {
   const go = (view) => () => visit(link(view));
   return [
     { title: "Views", keys: [
-      [["o"], "overview", go("overview")], [["f"], "findings", go("findings")], [["c"], "changes", go("changes")], [["m"], "measurements between hosts", go("measurements")], [["h"], "fleet", go("fleet")],
+      [["o"], "overview", go("overview")], [["f"], "findings", go("findings")], [["c"], "changes", go("changes")], [["m"], "measurements between hosts", go("measurements")], [["h"], "fleet", go("fleet")], [["s"], "switches", go("switches")],
       [["d"], "difference of A and B", () => visit(link("compare", read().view === "interface" ? read().parts : []))],
     ] },
     { title: "Time", keys: [

@@ -16,6 +16,7 @@ import { ChangesView } from "./changes.js";
 import { FindingsView } from "./findings.js";
 import { MatrixView } from "./matrix.js";
 import { FleetView } from "./fleet.js";
+import { PortView, SwitchesView } from "./switches.js";
 
 const views = [
   { id: "overview", name: "Overview", make: OverviewView },
@@ -25,6 +26,8 @@ const views = [
   { id: "findings", name: "Findings", make: FindingsView },
   { id: "measurements", name: "Measurements", make: MatrixView },
   { id: "fleet", name: "Fleet", make: FleetView, only: (hub) => hub.fleet },
+  { id: "switches", name: "Switches", make: SwitchesView },
+  { id: "port", make: PortView, parts: 2 },
 ];
 const everySecond = 1000;
 
