@@ -27,6 +27,9 @@ func TestClassOfAChange(t *testing.T) {
 		{"d3", true, "ethtool:eth1/link.mode", ""},
 		{"d3", true, "ethtool:eth0/link.mode", "takes the link down, and eth0 carries your session"},
 		{"d0", false, "sysctl:net.ipv4.tcp_congestion_control", "class d1, allowed is d0"},
+		{"d3", false, "module:e1000e/RxIntDelay", "and takes eth7, eth8 away for some seconds"},
+		{"d4", true, "module:e1000e/RxIntDelay", ""},
+		{"d4", false, "module:e1000/RxIntDelay", "it loads the driver of eth0 anew, which carries your session"},
 	} {
 		c, err := newClassCheck(tc.allow, tc.confirm)
 		if err != nil {
@@ -34,6 +37,9 @@ func TestClassOfAChange(t *testing.T) {
 		}
 		c.carries = func() []string { return []string{"bond0", "eth0"} }
 		c.missing = func(string, string) error { return nil }
+		c.displaces = func(id knob.ID) []string {
+			return map[string][]string{"e1000": {"eth0", "eth9"}, "e1000e": {"eth7", "eth8"}}[id.Subject()]
+		}
 		err = c.check([]knob.Setting{{Knob: "sysctl:net.ipv4.tcp_sack", Value: "1"}, {Knob: tc.knob, Value: "x"}})
 		if tc.knob == "sysctl:net.ipv4.tcp_congestion_control" {
 			err = c.check([]knob.Setting{{Knob: tc.knob, Value: "x"}})

@@ -1,6 +1,7 @@
 package bootconf_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -103,4 +104,21 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestModuleOptions has options in two files and on the command line, which wins.
+func TestModuleOptions(t *testing.T) {
+	t.Parallel()
+	root := fstest.MapFS{
+		"etc/modprobe.d/a.conf":     {Data: []byte("options e1000 RxIntDelay=0 InterruptThrottleRate=3000,3000\noptions igb x=1\n")},
+		"usr/lib/modprobe.d/z.conf": {Data: []byte("options e1000 RxIntDelay=5\n")},
+		"proc/cmdline":              {Data: []byte("quiet e1000.TxIntDelay=1 snd-hda.x=2 e1000.InterruptThrottleRate=\"1\" e1000e.y=3\n")},
+	}
+	want := map[string]string{"RxIntDelay": "5", "InterruptThrottleRate": "1", "TxIntDelay": "1"}
+	if got := bootconf.ModuleOptions(root, "e1000"); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := bootconf.ModuleOptions(root, "snd_hda"); !maps.Equal(got, map[string]string{"x": "2"}) {
+		t.Errorf("%v", got)
+	}
 }

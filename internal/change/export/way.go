@@ -259,6 +259,9 @@ func moduleWay(module, parameter string, to knob.Value, d knob.Definition) (way,
 	if !plainName(module) || !plainName(parameter) || !plainOption(string(to)) {
 		return way{}, leave("modprobe.d has no way to quote it", "")
 	}
+	if to == knob.Absent {
+		return way{}, leave("the module is loaded without it, which is the default", "")
+	}
 	names := []arg{text(module), text(parameter)}
 	switch {
 	case d.Disturbance == knob.DisturbsHost && slices.Contains(builtIn, module):

@@ -108,8 +108,9 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 		return nil, errors.Join(err, theirLife.Close(), life.Close())
 	}
 	defer ready.Close()
-	command.ExtraFiles = []*os.File{theirLife, theirReady}
-	err = command.Start()
+	if err = passPipes(command, theirLife, theirReady); err == nil {
+		err = command.Start()
+	}
 	_ = theirLife.Close() // The guard has its own copy.
 	_ = theirReady.Close()
 	if err != nil {
@@ -147,7 +148,10 @@ func handshake(ctx context.Context, ready *os.File, patience time.Duration) erro
 	}
 	// Ten seconds allow for a host that swaps; a guard answers within milliseconds. Waiting costs
 	// nothing, since no knob has been written yet.
-	if err := ready.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := ready.SetReadDeadline(time.Now().Add(patience)); errors.Is(err, os.ErrNoDeadline) {
+		// Windows: the caller ends the guard after an error, which ends the read.
+		defer time.AfterFunc(patience, func() { _ = ready.Close() }).Stop()
+	} else if err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() {

@@ -1,4 +1,4 @@
-//go:build !unix
+//go:build !unix && !windows
 
 package journal
 
@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 )
 
 func ownSession(*exec.Cmd) error { return errors.ErrUnsupported }
+
+func passPipes(*exec.Cmd, *os.File, *os.File) error { return errors.ErrUnsupported }
 
 func inheritedPipes() (io.Reader, io.WriteCloser, error) { return nil, nil, errors.ErrUnsupported }
 

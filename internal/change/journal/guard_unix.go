@@ -20,6 +20,12 @@ func ownSession(command *exec.Cmd) error {
 	return nil
 }
 
+// passPipes makes the ends of two pipes descriptors 3 and 4 of the guard.
+func passPipes(command *exec.Cmd, life, ready *os.File) error {
+	command.ExtraFiles = []*os.File{life, ready}
+	return nil
+}
+
 // inheritedPipes returns the descriptors that StartGuard passes on. It checks them before they
 // become files: in a process started differently they belong to other code, perhaps the Go runtime,
 // and a file closes its descriptor when it is collected.

@@ -469,3 +469,38 @@ func TestNothingCanBePutBack(t *testing.T) {
 		t.Errorf("%+v, %v", outcomes, err)
 	}
 }
+
+// displacing is a host on which a write of one knob creates eth1 anew.
+type displacing struct{ *knobs }
+
+func (displacing) Displaces(id knob.ID) []string {
+	if id == "module:e1000/RxIntDelay" {
+		return []string{"eth1"}
+	}
+	return nil
+}
+
+// TestDisplacedInterface: a change that creates an interface anew and a change on that interface
+// exclude each other, because the journal knows an interface by its index.
+func TestDisplacedInterface(t *testing.T) {
+	k := newKnobs(map[knob.ID]knob.Value{"module:e1000/RxIntDelay": "absent", "link:eth1/mtu": "1500", "link:eth2/mtu": "1500"})
+	j := open(t, options(durable.NewMem(), displacing{k}, &clock{}))
+	apply(t, j, journal.Request{}, "link:eth2/mtu", "9000")
+	on := apply(t, j, journal.Request{}, "link:eth1/mtu", "9000")
+	reload := settings("module:e1000/RxIntDelay", "0")
+	if _, err := j.Apply(t.Context(), journal.Request{}, reload...); !errors.Is(err, journal.ErrDisplaces) {
+		t.Errorf("over a change on eth1: %v", err)
+	}
+	if _, err := j.Undo(t.Context(), on[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	anew := apply(t, j, journal.Request{}, "module:e1000/RxIntDelay", "0")
+	if _, err := j.Apply(t.Context(), journal.Request{}, settings("link:eth1/mtu", "9000")...); !errors.Is(err,
+		journal.ErrDisplaces) {
+		t.Errorf("under a trial that ends with eth1 anew: %v", err)
+	}
+	if err := j.Commit(t.Context(), anew[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, j, journal.Request{}, "link:eth1/mtu", "9000")
+}

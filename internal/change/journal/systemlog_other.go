@@ -2,5 +2,5 @@
 
 package journal
 
-// systemLog has no counterpart here: these systems have no guards yet.
+// systemLog has no counterpart here: the log of a guard is its file alone.
 func systemLog(string) {}

@@ -296,16 +296,18 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	if j.same(id, present, e.From) {
 		// In force and yet holding From: another program restored it. In any other phase, an
 		// interrupted step leaves this state.
+		inSteps := id.Kind() == knob.KindQdisc || id.Kind() == knob.KindFirewall || id.InFile()
 		if e.Phase == phaseApplied {
 			why += "; the old value was there already"
-		} else if id.Kind() == knob.KindQdisc || id.Kind() == knob.KindFirewall || knob.Reloads(id) ||
-			id.InFile() {
-			// A queueing discipline goes back in two steps: it is created, then handed over to the
-			// kernel. A module that is loaded again gives its interfaces back what they had. So do
-			// rules: they are put in front of others, which are then removed. The
-			// server of an option in a file may be on its way to take it. Writing the same value
-			// again completes a write that was interrupted between the steps. All other knobs
-			// consist of their value alone.
+			inSteps = false
+		}
+		// A queueing discipline goes back in two steps: it is created, then handed over to the kernel.
+		// So do rules: they are put in front of others, which are then removed. The server of an
+		// option in a file may be on its way to take it. Writing the same value again completes a
+		// write that was interrupted between the steps. A module that is loaded again has its old
+		// parameter before its interfaces have what they had, and a guard that dies in between leaves
+		// no record. All other knobs consist of their value alone.
+		if inSteps || knob.Reloads(id) {
 			if err := j.options.Backend.Write(ctx, id, e.From); err != nil {
 				return stays(err)
 			}

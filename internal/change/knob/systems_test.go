@@ -57,7 +57,8 @@ func TestUndo(t *testing.T) {
 		{"sysctl:net.ipv4.tcp_rmem", knob.EffectNewSockets, knob.DisturbsNewSockets, knob.UndoNow},
 		{"ethtool:eth0/ring.rx", knob.EffectNow, knob.DisturbsBriefLoss, knob.UndoDowntime},
 		{"dladm:net0/mtu", knob.EffectNow, knob.DisturbsLink, knob.UndoDowntime},
-		{"module:e1000/InterruptThrottleRate", knob.EffectAtLoad, knob.DisturbsHost, knob.UndoReboot},
+		{"module:e1000/InterruptThrottleRate", knob.EffectAtLoad, knob.DisturbsHost, knob.UndoDowntime},
+		{"module:intel_idle/max_cstate", knob.EffectAtLoad, knob.DisturbsHost, knob.UndoReboot},
 		{"registry:HKLM/x", knob.EffectAtBoot, knob.DisturbsNothing, knob.UndoReboot},
 		// The kernel refuses a smaller value while it runs, although a larger one acts at once.
 		{"sysctl:kern.ipc.nmbclusters", knob.EffectNow, knob.DisturbsNothing, knob.UndoReboot},

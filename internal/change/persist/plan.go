@@ -165,6 +165,11 @@ func (p *Planner) sysctl(s *Step) {
 func (p *Planner) module(s *Step) {
 	id, c := s.Change.Knob, s.Change
 	module, parameter := id.Subject(), id.Attribute()
+	if c.To == knob.Absent {
+		s.Line = fmt.Sprintf("no %s= in the options of %s in /etc/modprobe.d, and none on the kernel's command line",
+			parameter, module)
+		return
+	}
 	assignment := parameter + "=" + string(c.To)
 	if strings.ContainsAny(string(c.To), " \"'\\#") {
 		s.Line = fmt.Sprintf("options %s %s, in a file of /etc/modprobe.d, quoted as its driver wants it",

@@ -18,16 +18,10 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/standing"
 )
 
-// Knobs are the knobs of the interfaces.
-type Knobs interface {
-	knob.Backend
-	Instances(ctx context.Context, d knob.Definition) ([]knob.ID, error)
-}
-
 // Driver is the module of a NIC driver on the running system. All fields but Step are required.
 type Driver struct {
 	Module string
-	Knobs  Knobs
+	Knobs  knob.Backend // of the interfaces
 	// Configured returns the parameters with which modprobe would load a module.
 	Configured func(module string) map[string]string
 	Run        string            // directory of the notes, which ends with the kernel: /run/linerate
@@ -300,7 +294,7 @@ func (d Driver) putBack(ctx context.Context, p picture) (left []string, err erro
 	}
 	defer c.Close()
 	deadline := time.Now().Add(cardPatience)
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		left, err = d.attempt(ctx, c, p)
 		if err == nil && len(left) == 0 || time.Now().After(deadline) {
 			return left, err
@@ -325,7 +319,7 @@ func (d Driver) attempt(ctx context.Context, c *nl.Client, p picture) (left []st
 		if !now.Up {
 			errs = append(errs, l.Dress(c, index[l.Index]))
 			d.writeSysctls(p.Cards[i])
-			d.writeKnobs(ctx, p.Cards[i], false)
+			d.writeKnobs(ctx, c, l, p.Cards[i], false)
 		}
 	}
 	d.step("dressed")
@@ -338,14 +332,14 @@ func (d Driver) attempt(ctx context.Context, c *nl.Client, p picture) (left []st
 	}
 	errs = append(errs, p.Return(c, index))
 	d.step("returned")
-	for _, card := range p.Cards {
-		d.writeKnobs(ctx, card, true)
+	for i, card := range p.Cards {
+		d.writeKnobs(ctx, c, p.Links[i], card, true)
 		writeAffinity(card)
 	}
 	d.step("tuned")
 	left, err = p.Missing(c)
-	for _, card := range p.Cards {
-		left = append(left, d.differ(ctx, card)...)
+	for i, card := range p.Cards {
+		left = append(left, d.differ(ctx, c, p.Links[i], card)...)
 	}
 	if len(left) == 0 {
 		return nil, err // a failed request whose effect is there is none

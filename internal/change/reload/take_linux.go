@@ -61,11 +61,9 @@ func (d Driver) take(ctx context.Context) (picture, error) {
 		return picture{}, err
 	}
 	for _, a := range adapters {
-		knobs, err := d.knobs(ctx, c, a.name)
-		if err != nil {
-			return picture{}, err
-		}
-		p.Cards = append(p.Cards, card{a.slot, knobs, sysctls(a.name), affinity(a.slot)})
+		knobs := d.knobs(ctx, c, a.name, candidates(a.name))
+		processors, _ := affinity(a.slot)
+		p.Cards = append(p.Cards, card{a.slot, knobs, sysctls(a.name), processors})
 	}
 	p.Shown = shown(d.Module)
 	return p, nil
@@ -83,42 +81,56 @@ func shown(module string) map[string]string {
 	return found
 }
 
-// knobs reads all knobs of an interface that can be read.
-func (d Driver) knobs(ctx context.Context, c *nl.Client, name string) (map[knob.ID]knob.Value, error) {
+// candidates returns the knobs that an interface may have. Disciplines come back as messages and
+// sysctls as files.
+func candidates(name string) (ids []knob.ID) {
+	queues, _ := os.ReadDir("/sys/class/net/" + name + "/queues") // hidden: no knobs of queues
+	for _, definition := range knob.Catalogue().Own() {
+		pattern := definition.Pattern
+		if strings.Contains(pattern.Attribute(), "*") {
+			continue // whatever a driver offers: features and private flags
+		}
+		switch pattern.Kind() {
+		case knob.KindLink, knob.KindEthtool:
+			ids = append(ids, knob.ID(pattern.Kind()+":"+name+"/"+pattern.Attribute()))
+		case knob.KindQueue:
+			_, direction, _ := strings.Cut(pattern.Subject(), "/")
+			for _, q := range queues {
+				if strings.HasPrefix(q.Name(), strings.TrimSuffix(direction, "*")) {
+					ids = append(ids, knob.ID(knob.KindQueue+":"+name+"/"+q.Name()+"/"+pattern.Attribute()))
+				}
+			}
+		}
+	}
+	return ids
+}
+
+// knobs reads knobs of an interface, without those that cannot be read, and all its features and
+// private flags.
+func (d Driver) knobs(ctx context.Context, c *nl.Client, name string, ids []knob.ID) map[knob.ID]knob.Value {
 	found := map[knob.ID]knob.Value{}
-	read := func(id knob.ID) {
+	onOff := map[bool]knob.Value{true: "on", false: "off"}
+	of := func(attribute string) knob.ID { return knob.ID(knob.KindEthtool + ":" + name + "/" + attribute) }
+	e := ethtool.New(c)
+	if features, err := e.Features(name); err == nil {
+		for feature, f := range features {
+			found[of("feature."+feature)] = onOff[f.On]
+		}
+	}
+	if flags, err := e.PrivateFlags(name); err == nil {
+		for flag, on := range flags {
+			found[of("flag."+flag)] = onOff[on]
+		}
+	}
+	for _, id := range ids {
+		if _, ok := found[id]; ok || strings.HasPrefix(id.Attribute(), "feature.") {
+			continue
+		}
 		if v, err := d.Knobs.Read(ctx, id); err == nil {
 			found[id] = v
 		}
 	}
-	for _, definition := range knob.Catalogue().Own() {
-		switch definition.Pattern.Kind() {
-		case knob.KindLink, knob.KindEthtool, knob.KindQueue:
-		default:
-			continue // disciplines come back as messages, sysctls as files
-		}
-		ids, err := d.Knobs.Instances(ctx, definition)
-		if err != nil {
-			continue // stands for whatever a driver offers
-		}
-		for _, id := range ids {
-			if id.Interface() == name {
-				read(id)
-			}
-		}
-	}
-	e := ethtool.New(c)
-	if features, err := e.Features(name); err == nil {
-		for feature := range features {
-			read(knob.ID(knob.KindEthtool + ":" + name + "/feature." + feature))
-		}
-	}
-	if flags, err := e.PrivateFlags(name); err == nil {
-		for flag := range flags {
-			read(knob.ID(knob.KindEthtool + ":" + name + "/flag." + flag))
-		}
-	}
-	return found, ctx.Err()
+	return found
 }
 
 // sysctls reads the files of /proc/sys that belong to an interface and can be written.
@@ -176,25 +188,24 @@ func interrupts(slot string) []int {
 
 func affinityFile(irq int) string { return fmt.Sprintf("/proc/irq/%d/smp_affinity_list", irq) }
 
-func affinity(slot string) (lists []string) {
+// affinity returns the processors of the interrupts of an adapter, and the interrupts.
+func affinity(slot string) (lists []string, irqs []int) {
 	for _, n := range interrupts(slot) {
-		b, err := os.ReadFile(affinityFile(n))
-		if err != nil {
-			return nil
+		if b, err := os.ReadFile(affinityFile(n)); err == nil {
+			lists, irqs = append(lists, strings.TrimSpace(string(b))), append(irqs, n)
 		}
-		lists = append(lists, strings.TrimSpace(string(b)))
 	}
-	return lists
+	return lists, irqs
 }
 
 // writeAffinity gives the interrupts their processors again, if the adapter has as many as before.
 // An interrupt that the kernel manages itself refuses that, then and now.
 func writeAffinity(c card) {
-	now := affinity(c.Slot)
+	now, irqs := affinity(c.Slot)
 	if len(now) != len(c.Affinity) {
 		return
 	}
-	for i, n := range interrupts(c.Slot) {
+	for i, n := range irqs {
 		if now[i] != c.Affinity[i] {
 			_ = os.WriteFile(affinityFile(n), []byte(c.Affinity[i]), 0)
 		}
@@ -203,15 +214,16 @@ func writeAffinity(c card) {
 
 // writeKnobs writes those that differ, until a round changes nothing: a feature may need another
 // one. The mode of the link waits until the link is up.
-func (d Driver) writeKnobs(ctx context.Context, c card, up bool) {
+func (d Driver) writeKnobs(ctx context.Context, c *nl.Client, l standing.Link, card card, up bool) {
+	ids := slices.Sorted(maps.Keys(card.Knobs))
 	for range 3 {
-		wrote := false
-		for _, id := range slices.Sorted(maps.Keys(c.Knobs)) {
+		now, wrote := d.knobs(ctx, c, l.Name, ids), false
+		for _, id := range ids {
 			if id.Attribute() == "link.mode" && !up {
 				continue
 			}
-			if now, err := d.Knobs.Read(ctx, id); err == nil && now != c.Knobs[id] {
-				wrote = d.Knobs.Write(ctx, id, c.Knobs[id]) == nil || wrote
+			if v, ok := now[id]; ok && v != card.Knobs[id] {
+				wrote = d.Knobs.Write(ctx, id, card.Knobs[id]) == nil || wrote
 			}
 		}
 		if !wrote {
@@ -221,16 +233,18 @@ func (d Driver) writeKnobs(ctx context.Context, c card, up bool) {
 }
 
 // differ names the knobs and sysctls that are not as they were.
-func (d Driver) differ(ctx context.Context, c card) (names []string) {
-	for _, id := range slices.Sorted(maps.Keys(c.Knobs)) {
-		if now, err := d.Knobs.Read(ctx, id); err != nil || now != c.Knobs[id] {
-			names = append(names, fmt.Sprintf("%s (%s, was %s)", id, now, c.Knobs[id]))
+func (d Driver) differ(ctx context.Context, c *nl.Client, l standing.Link, card card) (names []string) {
+	ids := slices.Sorted(maps.Keys(card.Knobs))
+	present := d.knobs(ctx, c, l.Name, ids)
+	for _, id := range ids {
+		if now := present[id]; now != card.Knobs[id] {
+			names = append(names, fmt.Sprintf("%s (%s, was %s)", id, now, card.Knobs[id]))
 		}
 	}
-	for _, file := range slices.Sorted(maps.Keys(c.Sysctls)) {
+	for _, file := range slices.Sorted(maps.Keys(card.Sysctls)) {
 		b, err := os.ReadFile(file)
-		if now := string(bytes.TrimSpace(b)); err != nil || now != c.Sysctls[file] {
-			names = append(names, fmt.Sprintf("%s (%s, was %s)", file, now, c.Sysctls[file]))
+		if now := string(bytes.TrimSpace(b)); err != nil || now != card.Sysctls[file] {
+			names = append(names, fmt.Sprintf("%s (%s, was %s)", file, now, card.Sysctls[file]))
 		}
 	}
 	return names

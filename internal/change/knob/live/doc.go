@@ -8,6 +8,9 @@
 // sysfs and /proc. NFS options are in the table of mounts. [Host.Instances] lists which knobs of a
 // definition this host has.
 //
+// A parameter of a NIC driver that has no file is written by loading the module again (package
+// reload); [Host.Displaces] names the interfaces that this creates anew.
+//
 // The package holds nothing open between calls. A call acts in the network namespace of the calling
 // thread and determines where that is ([Here]): in a container it refuses settings of the whole
 // host.

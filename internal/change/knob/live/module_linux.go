@@ -25,7 +25,7 @@ import (
 type moduleKnobs struct {
 	root    string // /sys/module
 	catalog *knob.Catalog
-	knobs   reload.Knobs // those of the interfaces of a driver
+	knobs   knob.Backend // those of the interfaces of a driver
 	step    func(string) // called after each step of a reload
 }
 

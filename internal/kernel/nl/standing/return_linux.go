@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
 // Rename gives an interface that is down another name.
@@ -156,6 +157,9 @@ func replayAll(c *nl.Client, left []queued, moved func([]byte)) error {
 		for _, q := range left {
 			m := slices.Clone(q.message)
 			moved(m)
+			if q.kind == unix.RTM_NEWQDISC {
+				m = sent(m)
+			}
 			flags := netlink.Create | netlink.Excl
 			if q.kind == unix.RTM_NEWNEIGH || q.kind == unix.RTM_NEWROUTE && isMultipath(m) {
 				// A route over several interfaces lost one of its hops; a neighbour has no second.
@@ -172,6 +176,27 @@ func replayAll(c *nl.Client, left []queued, moved func([]byte)) error {
 		left = failed
 	}
 	return nil
+}
+
+// sent returns a discipline as a request: some kernels report options otherwise than they take
+// them; see tc.Whole.
+func sent(m []byte) []byte {
+	attrs, err := attributes(m, sizeTc)
+	if err != nil || !slices.Contains(tc.Kinds(), attrs.text(tcaKind)) {
+		return m
+	}
+	for i, a := range attrs {
+		if typeOf(a) != tcaOptions {
+			continue
+		}
+		if options, err := tc.Whole(attrs.text(tcaKind), a.Data, "", ""); err == nil {
+			attrs[i].Data = options
+		}
+	}
+	if out, err := attrs.after(m[:sizeTc]); err == nil {
+		return out
+	}
+	return m
 }
 
 func isMultipath(route []byte) bool {

@@ -63,7 +63,7 @@ type Refusal struct{ Interface, Why string }
 func (r *Refusal) Error() string { return r.Interface + ": " + r.Why + ", which would not come back" }
 
 // replayed are disciplines that the kernel takes back as it reports them.
-var replayed = []string{"bfifo", "cake", "clsact", "codel", "fq", "fq_codel", "htb", "ingress", "netem", "noqueue",
+var replayed = []string{"bfifo", "cake", "clsact", "fq", "fq_codel", "htb", "ingress", "netem", "noqueue",
 	"pfifo", "pfifo_fast", "prio", "sfq", "tbf"}
 
 // Take returns what stands on interfaces, or a *Refusal.
@@ -238,6 +238,9 @@ func (p *Picture) queues(c *nl.Client) error {
 			return err
 		}
 		binary.NativeEndian.PutUint32(message[16:], 0) // the use count
+		if kind == "htb" {
+			asRequested(message)
+		}
 		p.Disciplines = append(p.Disciplines, message)
 	}
 	for _, l := range p.Links {
@@ -265,6 +268,29 @@ func (p *Picture) queues(c *nl.Client) error {
 		}
 	}
 	return nil
+}
+
+// asRequested turns the options that the kernel reports of an htb into those that it takes, in place:
+// the version is only the major one (htb_init), and the last number counts packets (struct
+// tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts).
+func asRequested(message []byte) {
+	const tcaHtbInit, sizeGlob = 2, 20
+	attrs, err := netlink.UnmarshalAttributes(message[sizeTc:])
+	if err != nil {
+		return
+	}
+	options := list(attrs).find(tcaOptions)
+	nested, err := netlink.UnmarshalAttributes(options)
+	if err != nil {
+		return
+	}
+	init := list(nested).find(tcaHtbInit)
+	at := bytes.Index(message, init)
+	if len(init) < sizeGlob || at < 0 {
+		return
+	}
+	binary.NativeEndian.PutUint32(message[at:], u32(init)>>16)
+	binary.NativeEndian.PutUint32(message[at+16:], 0)
 }
 
 func tcHeader(index int, parent uint32) []byte {
