@@ -37,7 +37,7 @@ type MeshRequest struct {
 const (
 	answerWithin = 30 * time.Second
 	pingCount    = 20
-	suspects     = 16
+	mostSuspects = 16 // and a quarter of the hosts, but at least four
 	retests      = 10
 	mostPartners = 64
 )
@@ -96,7 +96,8 @@ func (d *Desk) measure(ctx context.Context, q Request) (*report.FleetMeasureDocu
 			reasons(doc.Hosts))}
 	}
 	r, err := mesh.Run(ctx, mesh.Campaign{Hosts: hosts, Seed: m.Seed, Pings: m.Partners, Loads: m.Loads,
-		Caps: mesh.Caps{Uplink: m.Uplink, Site: m.Site}, Suspects: suspects, Retests: retests},
+		Caps: mesh.Caps{Uplink: m.Uplink, Site: m.Site}, Retests: retests,
+		Suspects: min(mostSuspects, max(4, len(hosts)/4))},
 		func(ctx context.Context, from, to int, load bool) (mesh.Value, error) {
 			return d.test(ctx, doc.Hosts[place[from]].ID, &chosen[place[to]], load, m)
 		})
