@@ -9,6 +9,9 @@ import (
 	"github.com/linerate/linerate/internal/base/stats"
 )
 
+// ErrBusy reports a host that is in another load test.
+var ErrBusy = errors.New("busy, ask in the next round")
+
 // Value is what one test has measured. A nil field was not measured.
 type Value struct {
 	RTT, Loss, Rate *float64 // seconds, ratio, bits per second
