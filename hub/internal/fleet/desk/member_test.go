@@ -70,6 +70,17 @@ func beMember(text string) {
 		Joined: func(string) { fmt.Println("joined") }}))
 }
 
+// asHolder makes a process of this test binary one that has the lease of its host until its input is
+// closed: another load test.
+const asHolder = "LINERATE_FLEET_HOLDER"
+
+func beHolder() {
+	var l lease.Lease
+	_, err := l.Take()
+	fmt.Println(err)
+	_, _ = bufio.NewReader(os.Stdin).ReadByte()
+}
+
 // measurable is the source of a host that others may measure.
 type measurable memberOf
 

@@ -55,6 +55,7 @@ type world struct {
 	d     *running
 	names []string // of the hosts, and of their ports
 	racks []string // of each host
+	pids  map[string]int
 }
 
 // run runs a program with an input.
@@ -70,7 +71,7 @@ func run(t *testing.T, in string, words ...string) {
 // build makes racks with perRack hosts each, and waits until the hub knows all of them.
 func build(t *testing.T, racks, perRack int) *world {
 	t.Helper()
-	w := &world{t: t}
+	w := &world{t: t, pids: make(map[string]int)}
 	run(t, "link set lo up\nlink add mid type bridge\nlink set mid up\naddress add 10.77.0.1/16 dev mid\n", "ip", "-batch", "-")
 	o := options(t)
 	o.Join, o.Bus = "10.77.0.1:7072", "10.77.0.1:7073"
@@ -114,6 +115,7 @@ func build(t *testing.T, racks, perRack int) *world {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = in.Close(); _ = c.Wait() })
+			w.pids[name] = c.Process.Pid
 			pid := fmt.Sprint(c.Process.Pid)
 			run(t, fmt.Sprintf("link add %[1]s type veth peer name eth0 netns %[2]s\nlink set %[1]s master %[3]s up\n", name, pid,
 				rack), "ip", "-batch", "-")
@@ -165,6 +167,48 @@ func (w *world) measure(m MeshRequest) *report.FleetMeasureDocument {
 	return &doc
 }
 
+// held loads the fleet while another program has the lease of one host: no load test touches that
+// host, in either role, and all others are made.
+func (w *world) held(t *testing.T, name string) {
+	t.Helper()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("nsenter", "-t", fmt.Sprint(w.pids[name]), "-n", own)
+	c.Env = append(os.Environ(), asHolder+"=1")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil || said != "<nil>\n" {
+		t.Fatalf("the lease of an idle host: %s, %v", said, err)
+	}
+	doc := w.measure(MeshRequest{Partners: 1, Loads: 2, MS: 200, Seed: 3, Uplink: 100, Site: 100})
+	_ = in.Close()
+	_ = c.Wait() // it ends with its input
+	elsewhere := 0
+	for _, r := range doc.Results {
+		if r.Test != "stream" || r.Error != "" {
+			continue
+		}
+		if doc.Hosts[r.From].Name == name || doc.Hosts[r.To].Name == name {
+			t.Errorf("%s is in two load tests", name)
+		}
+		elsewhere++
+	}
+	if doc.Left != 2 || doc.Refused < 2*4 || elsewhere != len(w.names)-2 {
+		t.Errorf("%d load tests elsewhere, %d left, %d times busy", elsewhere, doc.Left, doc.Refused)
+	}
+}
+
 // culprit returns the first thing that a mesh accuses.
 func culprit(doc *report.FleetMeasureDocument) string {
 	if len(doc.Culprits) == 0 {
@@ -176,6 +220,7 @@ func culprit(doc *report.FleetMeasureDocument) string {
 // TestMesh: real nodes and responders in namespaces measure each other. A host and an uplink that lose
 // packets are named, and nothing is named without a fault.
 func TestMesh(t *testing.T) {
+	testenv.Need(t, testenv.Long) // 6 s of CPU time: real programs
 	if !inside(t) {
 		return
 	}
@@ -193,6 +238,7 @@ func TestMesh(t *testing.T) {
 	if len(doc.Results) < 12*3/2+6 || loads < 6 {
 		t.Errorf("%d tests, %d of them loads", len(doc.Results), loads)
 	}
+	w.held(t, "h0-1")
 	// Rates between namespaces of one machine are those of its scheduler: only pings are judged.
 	for _, c := range []struct {
 		port string
