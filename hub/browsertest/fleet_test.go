@@ -11,10 +11,10 @@ import (
 
 // fleetReady holds once all parts of the view are there.
 const fleetReady = `document.querySelector(".tile") && document.querySelector(".fleet-list li") && ` +
-	`document.querySelector(".mesh-told").textContent && document.querySelector(".boundary")`
+	`document.querySelector(".mesh-said").textContent && document.querySelector(".boundary")`
 
-// TestFleetWidths shows 300 hosts at four widths: nothing is wider than the screen, and each part has
-// its place.
+// TestFleetWidths shows 300 hosts at four widths: nothing is wider than the screen, and each part
+// has its place.
 func TestFleetWidths(t *testing.T) {
 	tb := open(t, &fake{interfaces: 1, members: newFleet(300, "")})
 	tb.size(1440, 1000)
@@ -80,8 +80,8 @@ func TestFleetSize(t *testing.T) {
 	}
 }
 
-// TestFleetUse selects by typing, by clicking a count and by a mistake, and turns pages. All of it is
-// in the address, and works without a mouse.
+// TestFleetUse selects by typing, by clicking a count and by a mistake, and turns pages. All of it
+// is in the address, and works without a mouse.
 func TestFleetUse(t *testing.T) {
 	f := &fake{interfaces: 1, members: newFleet(300, hostile)}
 	tb := open(t, f)
@@ -100,7 +100,8 @@ func TestFleetUse(t *testing.T) {
 	}
 	enter := func(text string) {
 		t.Helper()
-		// A key event of the test is a key press and a letter: the letter would follow into the field.
+		// A key event of the test is a key press and a letter: the letter would follow into the
+		// field.
 		get[bool](tb, `(dispatchEvent(new KeyboardEvent("keydown", {key: "/", cancelable: true})), true)`)
 		tb.wait(`document.activeElement.name === "selection"`)
 		tb.keys(strings.Split(text, "")...)
@@ -157,19 +158,19 @@ func TestFleetMesh(t *testing.T) {
 	tb.size(1280, 1000)
 	tb.visit("#/fleet")
 	tb.wait(fleetReady)
-	told := func(text string) {
+	shows := func(text string) {
 		t.Helper()
-		tb.wait(`document.querySelector(".mesh-told").textContent.includes("` + text + `")`)
+		tb.wait(`document.querySelector(".mesh-said").textContent.includes("` + text + `")`)
 	}
 	get[bool](tb, `(document.querySelector("canvas.mesh").focus(), true)`)
-	told("ams/r000 × ams/r000")
+	shows("ams/r000 × ams/r000")
 	tb.keys(kb.ArrowDown, kb.ArrowRight)
-	told("ams/r002 × ams/r002")
+	shows("ams/r002 × ams/r002")
 	tb.keys(kb.End)
-	told("ams/r002 × fra/r009")
+	shows("ams/r002 × fra/r009")
 	tb.keys(kb.Enter)
 	tb.wait(query("row") + ` === "ams/r002" && document.querySelector(".mesh-card h2").textContent.includes("ams/r002 × fra/r009")`)
-	tb.wait(`document.querySelector(".mesh-told").textContent.includes("example.net × ")`)
+	tb.wait(`document.querySelector(".mesh-said").textContent.includes("example.net × ")`)
 	tb.keys(kb.Escape)
 	tb.wait(query("row") + ` === "" && document.querySelector(".mesh-card h2").textContent === "Mesh of racks"`)
 	// The pixels of a bad rack differ from those of a good one.

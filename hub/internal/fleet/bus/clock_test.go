@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// TestClockYearOff: hosts, whose clocks are right, connect to a hub whose clock was a year off when it
-// made its authority, when it started last, or both times.
+// TestClockYearOff: hosts, whose clocks are right, connect to a hub whose clock was a year off when
+// it made its authority, when it started last, or both times.
 func TestClockYearOff(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for _, first := range []time.Duration{-year, 0, year} {

@@ -98,7 +98,8 @@ func outsideOf(t *testing.T, dir string) *outside {
 	if err != nil {
 		t.Fatal(err)
 	}
-	about := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nats"}, DNSNames: []string{"nats.test"},
+	about := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "nats"},
+		DNSNames:  []string{"nats.test"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
@@ -131,7 +132,8 @@ func (o *outside) server(t *testing.T, name string, port int, more string) *nats
 		t.Fatal(err)
 	}
 	n := &natsProcess{t: t, file: filepath.Join(o.dir, name+".conf")}
-	config := fmt.Sprintf("server_name: %s\nlisten: \"127.0.0.1:%d\"\nauthorization {timeout: 30}\n%s%s%s", name, port, o.cert, more, text)
+	config := fmt.Sprintf("server_name: %s\nlisten: \"127.0.0.1:%d\"\nauthorization {timeout: 30}\n%s%s%s", name, port,
+		o.cert, more, text)
 	if err := os.WriteFile(n.file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -224,15 +226,15 @@ func TestCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := page.Hosts[0].ID
-	if err := Call(t.Context(), o.Dir, Request{Do: DoRemove, IDs: []string{id}, Reason: "test"}, &report.FleetDecideDocument{},
-		nil); err != nil {
+	if err := Call(t.Context(), o.Dir, Request{Do: DoRemove, IDs: []string{id}, Reason: "test"},
+		&report.FleetDecideDocument{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the removed host has ended", func() bool { return s.Failed.Load() == 1 && answered(t, o.Dir) == hosts-1 })
 }
 
 // TestLeaf cuts a site with a leaf node off the centre. Its hosts keep their connections and answer
-// whoever asks at the site; when the centre is back, it reaches them again.
+// a program that asks at the site; when the centre is back, it reaches them again.
 func TestLeaf(t *testing.T) {
 	testenv.Need(t, testenv.Long)
 	const hosts = 10
@@ -249,7 +251,8 @@ func TestLeaf(t *testing.T) {
 	}
 	centre := out.server(t, "centre", port, fmt.Sprintf("leafnodes {listen: \"127.0.0.1:%d\"}\n", port+1))
 	out.server(t, "ams", port+2, fmt.Sprintf(
-		"leafnodes {reconnect: 1, remotes: [{url: \"nats-leaf://127.0.0.1:%d\", account: %s, credentials: %q}]}\n", port+1, account, file))
+		"leafnodes {reconnect: 1, remotes: [{url: \"nats-leaf://127.0.0.1:%d\", account: %s, credentials: %q}]}\n",
+		port+1, account, file))
 	atSite := []string{fmt.Sprintf("tls://127.0.0.1:%d", port+2)}
 	o.Servers, o.Roots, o.ServerName = atSite, out.roots, "nats.test"
 	// The hosts of a site learn the servers of the site from the hub that let them in.
@@ -279,7 +282,7 @@ func TestLeaf(t *testing.T) {
 	for _, h := range siteHub.hosts.Hosts() {
 		ids = append(ids, h.ID)
 	}
-	// Whoever asks at the centre reaches the hosts behind the leaf.
+	// What asks at the centre reaches the hosts behind the leaf.
 	atCentre, err := bus.Attach(bus.Options{Trust: out.trust, URLs: []string{fmt.Sprintf("tls://127.0.0.1:%d", port)},
 		Roots: out.roots, ServerName: "nats.test"})
 	if err != nil {

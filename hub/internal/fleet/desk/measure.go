@@ -149,7 +149,8 @@ func reasons(hosts []report.FleetMeasuredHost) string {
 
 // test makes one test. The hub asks the host that sends; that host holds its own lease, and the
 // responder of the other one holds the other.
-func (d *Desk) test(ctx context.Context, from string, to *inventory.Host, load bool, m MeshRequest) (mesh.Value, error) {
+func (d *Desk) test(ctx context.Context, from string, to *inventory.Host, load bool,
+	m MeshRequest) (mesh.Value, error) {
 	q := message.Measure{Target: to.Facts.Measure, Groups: to.Groups, Test: string(traffic.Ping), Count: pingCount}
 	within := answerWithin
 	if load {
@@ -211,8 +212,8 @@ func fill(doc *report.FleetMeasureDocument, r *mesh.Report, hosts []mesh.Host, p
 				}
 			}
 		}
-		doc.Culprits = append(doc.Culprits, report.FleetCulprit{Kind: string(c.Kind), Name: c.Name, Text: text, Score: c.Score,
-			Tests: c.Tests, Bad: c.Bad})
+		doc.Culprits = append(doc.Culprits, report.FleetCulprit{Kind: string(c.Kind), Name: c.Name, Text: text,
+			Score: c.Score, Tests: c.Tests, Bad: c.Bad})
 	}
 }
 

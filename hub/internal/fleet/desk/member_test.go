@@ -58,7 +58,8 @@ func beMember(text string) {
 	defer parts.Wait()
 	defer stop()
 	parts.Go(func() {
-		check(peer.Serve(ctx, peer.ServerOptions{Listener: listener, Version: "test", HostName: o.Name, Lease: &lease.Lease{}}))
+		check(peer.Serve(ctx, peer.ServerOptions{Listener: listener, Version: "test", HostName: o.Name,
+			Lease: &lease.Lease{}}))
 	})
 	_, token, err := member.ParseLine([]string{o.Address, o.Token})
 	check(err)
@@ -70,8 +71,8 @@ func beMember(text string) {
 		Joined: func(string) { fmt.Println("joined") }}))
 }
 
-// asHolder makes a process of this test binary one that has the lease of its host until its input is
-// closed: another load test.
+// asHolder makes a process of this test binary one that has the lease of its host until its input
+// is closed: another load test.
 const asHolder = "LINERATE_FLEET_HOLDER"
 
 func beHolder() {

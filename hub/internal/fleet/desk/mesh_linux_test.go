@@ -72,7 +72,8 @@ func run(t *testing.T, in string, words ...string) {
 func build(t *testing.T, racks, perRack int) *world {
 	t.Helper()
 	w := &world{t: t, pids: make(map[string]int)}
-	run(t, "link set lo up\nlink add mid type bridge\nlink set mid up\naddress add 10.77.0.1/16 dev mid\n", "ip", "-batch", "-")
+	run(t, "link set lo up\nlink add mid type bridge\nlink set mid up\naddress add 10.77.0.1/16 dev mid\n", "ip", "-batch",
+		"-")
 	o := options(t)
 	o.Join, o.Bus = "10.77.0.1:7072", "10.77.0.1:7073"
 	w.d = start(t, o)
@@ -81,7 +82,8 @@ func build(t *testing.T, racks, perRack int) *world {
 	if err := os.WriteFile(keyFile, []byte(wire.NewKey().String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(rules, []byte("version: 1\ntests:\n  max_share_ratio: 1.0\n  max_seconds_per_hour: 600\n"), 0o600); err != nil {
+	if err := os.WriteFile(rules, []byte("version: 1\ntests:\n  max_share_ratio: 1.0\n  max_seconds_per_hour: 600\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	own, err := os.Executable()
@@ -117,10 +119,10 @@ func build(t *testing.T, racks, perRack int) *world {
 			t.Cleanup(func() { _ = in.Close(); _ = c.Wait() })
 			w.pids[name] = c.Process.Pid
 			pid := fmt.Sprint(c.Process.Pid)
-			run(t, fmt.Sprintf("link add %[1]s type veth peer name eth0 netns %[2]s\nlink set %[1]s master %[3]s up\n", name, pid,
-				rack), "ip", "-batch", "-")
-			run(t, fmt.Sprintf("link set lo up\nlink set eth0 up\naddress add %s/16 dev eth0\n", ip), "nsenter", "-t", pid, "-n", "ip",
-				"-batch", "-")
+			run(t, fmt.Sprintf("link add %[1]s type veth peer name eth0 netns %[2]s\nlink set %[1]s master %[3]s up\n", name,
+				pid, rack), "ip", "-batch", "-")
+			run(t, fmt.Sprintf("link set lo up\nlink set eth0 up\naddress add %s/16 dev eth0\n", ip), "nsenter", "-t", pid,
+				"-n", "ip", "-batch", "-")
 			if _, err := io.WriteString(in, "go\n"); err != nil {
 				t.Fatal(err)
 			}
@@ -217,8 +219,8 @@ func culprit(doc *report.FleetMeasureDocument) string {
 	return doc.Culprits[0].Text
 }
 
-// TestMesh: real nodes and responders in namespaces measure each other. A host and an uplink that lose
-// packets are named, and nothing is named without a fault.
+// TestMesh: real nodes and responders in namespaces measure each other. A host and an uplink that
+// lose packets are named, and nothing is named without a fault.
 func TestMesh(t *testing.T) {
 	testenv.Need(t, testenv.Long) // 6 s of CPU time: real programs
 	if !inside(t) {
@@ -272,8 +274,8 @@ func faults(w *world) (ports, wants []string) {
 	return ports, wants
 }
 
-// TestHundred plants twelve faults in a fleet of 100 real responders, in turn, and counts how many a
-// mesh of five partners finds. It also looks for hosts in two load tests at once.
+// TestHundred plants twelve faults in a fleet of 100 real responders, in turn, and counts how many
+// a mesh of five partners finds. It also looks for hosts in two load tests at once.
 func TestHundred(t *testing.T) {
 	testenv.Need(t, testenv.Soak)
 	if !inside(t) {

@@ -12,7 +12,7 @@ func dieWithParent(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig
 // alone gives a program mounts of its own.
 func alone(c *exec.Cmd) { c.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS }
 
-// mountSmall mounts a file system of 1 MiB in memory, which nobody else sees.
+// mountSmall mounts a file system of 1 MiB in memory, which no other process sees.
 func mountSmall(t *testing.T, dir string) {
 	t.Helper()
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {

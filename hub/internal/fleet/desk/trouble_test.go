@@ -32,9 +32,9 @@ func small(t *testing.T, o Options, hosts int) *swarm.Swarm {
 	return s
 }
 
-// TestHubClockYearOff starts the hub with a clock that is a year ahead, right, a year behind and ahead
-// again. Hosts that joined under the first clock stay under each. (The embedded server compares
-// expiries with the real clock here, so no identity is renewed by a clock that is behind.)
+// TestHubClockYearOff starts the hub with a clock that is a year ahead, right, a year behind and
+// ahead again. Hosts that joined under the first clock stay under each. (The embedded server
+// compares expiries with the real clock here, so no identity is renewed by a clock that is behind.)
 func TestHubClockYearOff(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	o := options(t)
@@ -88,7 +88,8 @@ func TestFullDisk(t *testing.T) {
 	fillDisk(t, ballast)
 	var refused error
 	until(t, "a refusal of what cannot be kept", func() bool {
-		refused = Call(t.Context(), o.Dir, Request{Do: DoInvite, Uses: 1, TTLMS: time.Hour.Milliseconds()}, &report.FleetInviteDocument{}, nil)
+		refused = Call(t.Context(), o.Dir, Request{Do: DoInvite, Uses: 1, TTLMS: time.Hour.Milliseconds()},
+			&report.FleetInviteDocument{}, nil)
 		return refused != nil
 	})
 	t.Logf("an invitation on a full disk: %v", refused)
@@ -103,9 +104,11 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "an invitation with room again", func() bool {
-		return Call(t.Context(), o.Dir, Request{Do: DoInvite, Uses: 1, TTLMS: time.Hour.Milliseconds()}, &report.FleetInviteDocument{}, nil) == nil
+		return Call(t.Context(), o.Dir, Request{Do: DoInvite, Uses: 1, TTLMS: time.Hour.Milliseconds()},
+			&report.FleetInviteDocument{}, nil) == nil
 	})
-	if err := Call(t.Context(), o.Dir, Request{Do: DoRemove, IDs: []string{id}}, &report.FleetDecideDocument{}, nil); err != nil {
+	if err := Call(t.Context(), o.Dir, Request{Do: DoRemove, IDs: []string{id}},
+		&report.FleetDecideDocument{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the end of the removed host", func() bool { return s.Failed.Load() == 1 && answered(t, o.Dir) == 4 })

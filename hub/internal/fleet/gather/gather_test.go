@@ -116,8 +116,8 @@ func encode(t *testing.T, v any) []byte {
 	return b
 }
 
-// TestAsk: an answer, one that is too long, silence and absence are told apart, and nobody answers for
-// another host.
+// TestAsk: an answer, one that is too long, silence and absence differ, and no
+// host answers for another.
 func TestAsk(t *testing.T) {
 	b := newBench(t)
 	reply := func(m bus.Message, say func(string, []byte), data []byte) {
@@ -131,7 +131,7 @@ func TestAsk(t *testing.T) {
 	b.host("long", func(m bus.Message, say func(string, []byte)) { reply(m, say, bytes.Repeat([]byte("x"), 5000)) })
 	b.host("silent", func(bus.Message, func(string, []byte)) {})
 	b.host("stranger", func(m bus.Message, say func(string, []byte)) { reply(m, say, good) })
-	ids := []string{"good", "long", "silent", "nobody"}
+	ids := []string{"good", "long", "silent", "absent"}
 	for _, all := range []bool{false, true} {
 		g, err := b.Ask(t.Context(), Question{Verb: "x", IDs: ids, All: all, Within: time.Second})
 		if err != nil {
@@ -142,7 +142,7 @@ func TestAsk(t *testing.T) {
 		}
 		missing := slices.Concat(g.Absent, g.Silent)
 		slices.Sort(missing)
-		if strings.Join(missing, " ") != "nobody silent" || !all && strings.Join(g.Absent, " ") != "nobody" || g.Incomplete {
+		if strings.Join(missing, " ") != "absent silent" || !all && strings.Join(g.Absent, " ") != "absent" || g.Incomplete {
 			t.Errorf("all %v: absent %v, silent %v", all, g.Absent, g.Silent)
 		}
 	}
@@ -221,7 +221,7 @@ func TestFetch(t *testing.T) {
 		}
 	})
 	got := make(map[string]Fetched)
-	ids := []string{"honest", "swaps", "lies", "changes", "empty", "nobody"}
+	ids := []string{"honest", "swaps", "lies", "changes", "empty", "absent"}
 	if err := b.Fetch(t.Context(), "inspect", ids, nil, func(f Fetched) { got[f.ID] = f }); err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,8 @@ func TestFetch(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", id, len(f.Data), f.Err)
 		}
 	}
-	for id, want := range map[string]error{"swaps": errDamaged, "lies": errDamaged, "empty": fs.ErrNotExist, "nobody": ErrAbsent} {
+	for id, want := range map[string]error{"swaps": errDamaged, "lies": errDamaged, "empty": fs.ErrNotExist,
+		"absent": ErrAbsent} {
 		if f := got[id]; !errors.Is(f.Err, want) || f.Data != nil {
 			t.Errorf("%s: %v, want %v", id, f.Err, want)
 		}
@@ -283,7 +284,7 @@ func TestMeasure(t *testing.T) {
 	if m, err := b.Measure(t.Context(), "old", q, time.Minute); err != nil || m.Refused == "" {
 		t.Errorf("a node that cannot measure: %+v, %v", m, err)
 	}
-	if _, err := b.Measure(t.Context(), "nobody", q, time.Minute); !errors.Is(err, ErrAbsent) {
+	if _, err := b.Measure(t.Context(), "absent", q, time.Minute); !errors.Is(err, ErrAbsent) {
 		t.Errorf("an absent host: %v", err)
 	}
 	if _, err := b.Measure(t.Context(), "mute", q, 100*time.Millisecond); !errors.Is(err, ErrSilent) {

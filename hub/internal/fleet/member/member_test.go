@@ -377,8 +377,8 @@ func TestRewritten(t *testing.T) {
 	}
 }
 
-// TestFullDiskAgain: a register whose disk was full writes itself anew with the next change, and loses
-// nothing that was acknowledged.
+// TestFullDiskAgain: a register whose disk was full writes itself anew with the next change, and
+// loses nothing that was acknowledged.
 func TestFullDiskAgain(t *testing.T) {
 	mem := durable.NewMem()
 	full := false

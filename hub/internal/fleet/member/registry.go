@@ -252,8 +252,8 @@ func (r *Registry) write() {
 	}
 }
 
-// mend writes the register anew after a failed write, such as one on a disk that was full. Memory has
-// every change, those of the batch that waits included, so nothing is appended afterwards.
+// mend writes the register anew after a failed write, such as one on a disk that was full. Memory
+// has every change, those of the batch that waits included, so nothing is appended afterwards.
 func (r *Registry) mend() error {
 	r.mu.Lock()
 	whole := r.whole()

@@ -9,8 +9,8 @@
 // host is in two tests, no uplink of a rack and no site carries more load tests than its cap, and
 // each test comes as early as it can.
 //
-// [Run] makes the tests, slot by slot. A host that is in a test of another planner is busy: the pair
-// is tried again in a later slot, and nothing waits. The lease itself is that of package
+// [Run] makes the tests, slot by slot. A host that is in a test of another planner is busy: the
+// pair is tried again in a later slot, and nothing waits. The lease itself is that of package
 // traffic/lease, at the hosts.
 //
 // [Vote] compares, for every element that tests have crossed, how likely the results are if this

@@ -135,7 +135,7 @@ export class FleetView {
     const last = p.first + p.hosts.length - 1, seen = (t) => (t ? span(Math.max(0, now() - parseTime(t))) : "never");
     const page = (name, off, fn) => h("button", { type: "button", "aria-disabled": off ? "true" : undefined, disabled: off, onclick: fn }, name);
     const after = read().query.get("after") ?? "";
-    // The time since a sign of life moves on by itself; a focused button stays where it is.
+    // The time since a sign of life moves on; a focused button stays where it is.
     once(this.hosts, [p.hosts.map((x) => ({ ...x, last_seen: seen(x.last_seen) })), p.first, p.selected_hosts, p.next, this.stack.length, after], () => [
       h("div", { class: "row between" }, h("h2", {}, "Hosts"), this.order),
       p.hosts.length === 0 ? h("p", { class: "empty" }, p.selection ? "No host fits this selection." : "No host has joined. linerate-hub invite prints the line for one.") :
