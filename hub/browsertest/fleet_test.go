@@ -37,7 +37,7 @@ func TestFleetWidths(t *testing.T) {
 			}
 			for _, part := range []string{"top", "mesh-card", "rollout", "fleet-list"} {
 				get[bool](tb, `(() => { const e = document.querySelector(".`+part+`"); `+
-					`e.scrollIntoView({block: "start"}); return true; })()`)
+					`e.className === "top" ? scrollTo(0, 0) : e.scrollIntoView({block: "start"}); return true; })()`)
 				name := fmt.Sprintf("fleet-%d-%s", width, part)
 				if dark {
 					name += "-dark"
@@ -129,7 +129,7 @@ func TestFleetUse(t *testing.T) {
 	said("300 hosts")
 	// Pages.
 	tb.wait(`document.querySelector(".pages").textContent.includes("1 to 50 of 300")`)
-	first := get[string](tb, `document.querySelector(".fleet-list li").textContent`)
+	first := get[string](tb, `document.querySelector(".fleet-list .as-link").textContent`)
 	press := func(name string) {
 		t.Helper()
 		get[bool](tb, `([...document.querySelectorAll(".pages button")].find((b) => b.textContent === "`+name+`").click(), true)`)
@@ -142,7 +142,7 @@ func TestFleetUse(t *testing.T) {
 	tb.wait(`document.querySelector(".pages").textContent.includes("51 to 100 of 300")`)
 	press("First")
 	tb.wait(`document.querySelector(".pages").textContent.includes("1 to 50 of 300")`)
-	if again := get[string](tb, `document.querySelector(".fleet-list li").textContent`); again != first {
+	if again := get[string](tb, `document.querySelector(".fleet-list .as-link").textContent`); again != first {
 		t.Errorf("the first page begins with %q, before with %q", again, first)
 	}
 	// Another measure.
