@@ -21,7 +21,7 @@ func TestFleetWidths(t *testing.T) {
 	tb.dark(false)
 	tb.visit("#/fleet")
 	tb.wait(fleetReady)
-	for _, width := range []int64{400, 768, 1280, 1920} {
+	for _, width := range []int64{400, 700, 768, 1280, 1920} {
 		for _, dark := range []bool{false, true} {
 			tb.size(width, 1000)
 			tb.dark(dark)
@@ -31,6 +31,9 @@ func TestFleetWidths(t *testing.T) {
 			}
 			if cut := get[[]string](tb, cutOff); len(cut) > 0 {
 				t.Errorf("%d px: text that is cut off: %v", width, cut)
+			}
+			if get[bool](tb, `(() => { const n = document.getElementById("nav"); return n.scrollWidth > n.clientWidth + 1; })()`) {
+				t.Errorf("%d px: not all views are linked visibly", width)
 			}
 			if dark && width != 1280 {
 				continue
