@@ -99,7 +99,8 @@ func newFleet(n int, odd string) *fakeHosts {
 	for _, p := range pairs {
 		doc.Racks = append(doc.Racks, *p)
 	}
-	doc.Culprits = []report.FleetCulprit{{Kind: "rack", Name: "fra/r003", Text: "rack fra/r003", Score: 88, Tests: 90, Bad: 90},
+	doc.Culprits = []report.FleetCulprit{{Kind: "rack", Name: "fra/r003", Text: "rack fra/r003", Score: 88,
+		Tests: 90, Bad: 90},
 		{Kind: "host", Name: doc.Hosts[41%n].ID, Text: "host " + doc.Hosts[41%n].Name, Score: 20, Tests: 6, Bad: 6}}
 	f.mesh = doc
 	f.source.Mesh = overview.ValuesOf(doc)
@@ -111,7 +112,8 @@ func newFleet(n int, odd string) *fakeHosts {
 func fakeRollout(id string, harmful bool) overview.Rollout {
 	bounds := rollout.Boundary()
 	r := overview.Rollout{ID: "01JROLLOUT" + id, Knob: "sysctl:net.ipv4.tcp_rmem", To: "4096 131072 67108864",
-		Started: fakeNow.Add(-50 * time.Hour), Phase: string(rollout.Soaking), Stage: rollout.Wave50, Proven: true, Hosts: 200,
+		Started: fakeNow.Add(-50 * time.Hour), Phase: string(rollout.Soaking), Stage: rollout.Wave50, Proven: true,
+		Hosts:  200,
 		States: map[string]int{"committed": 101, "pending": 99}, Changed: []int{9, 18, 18, 29, 104, 200}, Boundary: bounds,
 		Looks: []overview.Look{{Stage: 1, Pairs: 9, Effect: 0.02, T: 1.1}, {Stage: 2, Pairs: 9, Effect: 0.025, T: 1.8},
 			{Stage: 3, Pairs: 20, Effect: 0.03, T: 2.9, Proven: true}}}

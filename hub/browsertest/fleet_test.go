@@ -11,17 +11,17 @@ import (
 
 // fleetReady holds once all parts of the view are there.
 const fleetReady = `document.querySelector(".tile") && document.querySelector(".fleet-list li") && ` +
-	`document.querySelector(".mesh-told").textContent && document.querySelector(".boundary")`
+	`document.querySelector(".mesh-said").textContent && document.querySelector(".boundary")`
 
-// TestFleetWidths shows 300 hosts at four widths: nothing is wider than the screen, and each part has
-// its place.
+// TestFleetWidths shows 300 hosts at four widths: nothing is wider than the screen, and each part
+// has its place.
 func TestFleetWidths(t *testing.T) {
 	tb := open(t, &fake{interfaces: 1, members: newFleet(300, "")})
 	tb.size(1440, 1000)
 	tb.dark(false)
 	tb.visit("#/fleet")
 	tb.wait(fleetReady)
-	for _, width := range []int64{400, 768, 1280, 1920} {
+	for _, width := range []int64{400, 700, 768, 1280, 1920} {
 		for _, dark := range []bool{false, true} {
 			tb.size(width, 1000)
 			tb.dark(dark)
@@ -32,12 +32,15 @@ func TestFleetWidths(t *testing.T) {
 			if cut := get[[]string](tb, cutOff); len(cut) > 0 {
 				t.Errorf("%d px: text that is cut off: %v", width, cut)
 			}
+			if get[bool](tb, `(() => { const n = document.getElementById("nav"); return n.scrollWidth > n.clientWidth + 1; })()`) {
+				t.Errorf("%d px: not all views are linked visibly", width)
+			}
 			if dark && width != 1280 {
 				continue
 			}
 			for _, part := range []string{"top", "mesh-card", "rollout", "fleet-list"} {
 				get[bool](tb, `(() => { const e = document.querySelector(".`+part+`"); `+
-					`e.scrollIntoView({block: "start"}); return true; })()`)
+					`e.className === "top" ? scrollTo(0, 0) : e.scrollIntoView({block: "start"}); return true; })()`)
 				name := fmt.Sprintf("fleet-%d-%s", width, part)
 				if dark {
 					name += "-dark"
@@ -80,8 +83,8 @@ func TestFleetSize(t *testing.T) {
 	}
 }
 
-// TestFleetUse selects by typing, by clicking a count and by a mistake, and turns pages. All of it is
-// in the address, and works without a mouse.
+// TestFleetUse selects by typing, by clicking a count and by a mistake, and turns pages. All of it
+// is in the address, and works without a mouse.
 func TestFleetUse(t *testing.T) {
 	f := &fake{interfaces: 1, members: newFleet(300, hostile)}
 	tb := open(t, f)
@@ -100,7 +103,8 @@ func TestFleetUse(t *testing.T) {
 	}
 	enter := func(text string) {
 		t.Helper()
-		// A key event of the test is a key press and a letter: the letter would follow into the field.
+		// A key event of the test is a key press and a letter: the letter would follow into the
+		// field.
 		get[bool](tb, `(dispatchEvent(new KeyboardEvent("keydown", {key: "/", cancelable: true})), true)`)
 		tb.wait(`document.activeElement.name === "selection"`)
 		tb.keys(strings.Split(text, "")...)
@@ -128,7 +132,7 @@ func TestFleetUse(t *testing.T) {
 	said("300 hosts")
 	// Pages.
 	tb.wait(`document.querySelector(".pages").textContent.includes("1 to 50 of 300")`)
-	first := get[string](tb, `document.querySelector(".fleet-list li").textContent`)
+	first := get[string](tb, `document.querySelector(".fleet-list .as-link").textContent`)
 	press := func(name string) {
 		t.Helper()
 		get[bool](tb, `([...document.querySelectorAll(".pages button")].find((b) => b.textContent === "`+name+`").click(), true)`)
@@ -141,7 +145,7 @@ func TestFleetUse(t *testing.T) {
 	tb.wait(`document.querySelector(".pages").textContent.includes("51 to 100 of 300")`)
 	press("First")
 	tb.wait(`document.querySelector(".pages").textContent.includes("1 to 50 of 300")`)
-	if again := get[string](tb, `document.querySelector(".fleet-list li").textContent`); again != first {
+	if again := get[string](tb, `document.querySelector(".fleet-list .as-link").textContent`); again != first {
 		t.Errorf("the first page begins with %q, before with %q", again, first)
 	}
 	// Another measure.
@@ -157,19 +161,19 @@ func TestFleetMesh(t *testing.T) {
 	tb.size(1280, 1000)
 	tb.visit("#/fleet")
 	tb.wait(fleetReady)
-	told := func(text string) {
+	shows := func(text string) {
 		t.Helper()
-		tb.wait(`document.querySelector(".mesh-told").textContent.includes("` + text + `")`)
+		tb.wait(`document.querySelector(".mesh-said").textContent.includes("` + text + `")`)
 	}
 	get[bool](tb, `(document.querySelector("canvas.mesh").focus(), true)`)
-	told("ams/r000 × ams/r000")
+	shows("ams/r000 × ams/r000")
 	tb.keys(kb.ArrowDown, kb.ArrowRight)
-	told("ams/r002 × ams/r002")
+	shows("ams/r002 × ams/r002")
 	tb.keys(kb.End)
-	told("ams/r002 × fra/r009")
+	shows("ams/r002 × fra/r009")
 	tb.keys(kb.Enter)
 	tb.wait(query("row") + ` === "ams/r002" && document.querySelector(".mesh-card h2").textContent.includes("ams/r002 × fra/r009")`)
-	tb.wait(`document.querySelector(".mesh-told").textContent.includes("example.net × ")`)
+	tb.wait(`document.querySelector(".mesh-said").textContent.includes("example.net × ")`)
 	tb.keys(kb.Escape)
 	tb.wait(query("row") + ` === "" && document.querySelector(".mesh-card h2").textContent === "Mesh of racks"`)
 	// The pixels of a bad rack differ from those of a good one.

@@ -125,8 +125,8 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 // the same time hold one lease each: the wait is short, and one of them tries again.
 const leaseWait, leaseLook = 2 * time.Second, 100 * time.Millisecond
 
-// takeLease takes the lease of this host for a heavy test. A client on this host is the test's other
-// role, and may have the lease already.
+// takeLease takes the lease of this host for a heavy test. A client on this host is the test's
+// other role, and may have the lease already.
 func (c *session) takeLease(ctx context.Context, spec traffic.Spec) (release func(), err error) {
 	if c.Lease == nil || weigh(spec) == light || c.local() {
 		return func() {}, nil

@@ -100,7 +100,8 @@ type ServerOptions struct {
 	// bounds what sources may take in all, shared with the servers of other dialects; nil: a
 	// private one with default limits
 	Gate *admission.Gate
-	// Lease is the right to load this host, which heavy tests of other hosts take; nil: they need none
+	// Lease is the right to load this host, which heavy tests of other hosts take; nil: they need
+	// none
 	Lease    *lease.Lease
 	Echo     *echo.Server // answers UDP pings; when nil, Serve and ServeStdio open one
 	Version  string       // of this linerate, for display

@@ -385,7 +385,7 @@ func (a *app) decideCommand(f *runFlags, do, use, short string) *cobra.Command {
 }
 
 func (a *app) resolverCommand(f *runFlags) *cobra.Command {
-	var claims string
+	var claims, leaf string
 	c := &cobra.Command{
 		Use: "resolver", Short: "Print the configuration that makes a cluster of nats-server trust this fleet",
 		Long: `resolver prints the part of a configuration of nats-server by which it knows the hosts
@@ -397,6 +397,14 @@ the servers under fleet: servers: in hub.yaml.`,
 			if err != nil {
 				return err
 			}
+			if leaf != "" {
+				credentials, account, err := desk.Leaf(config.fleetDir(), leaf)
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(a.out, "# account: %s\n%s", account, credentials)
+				return err
+			}
 			text, err := desk.Resolver(config.fleetDir(), claims)
 			if err != nil {
 				return err
@@ -406,5 +414,6 @@ the servers under fleet: servers: in hub.yaml.`,
 		},
 	}
 	c.Flags().StringVar(&claims, "claims", "", "directory in which the server keeps claims (default /var/lib/nats/claims)")
+	c.Flags().StringVar(&leaf, "leaf", "", "print the credentials of the leaf node of this site instead; keep them secret")
 	return c
 }

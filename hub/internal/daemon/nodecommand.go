@@ -165,8 +165,10 @@ order that a person has signed goes to ` + "`linerate agent --orders`" + `, whic
 	flags.StringVar(&f.log, "log", "text", "format of the log on standard error: text, json")
 	flags.StringVar(&f.state, "state", "/var/lib/linerate", "directory of linerate's journal, runs and measurements")
 	flags.StringVar(&f.agent, "agent", DefaultAgent, "socket of 'linerate agent'")
-	flags.StringVar(&f.serve, "serve", "", "HOST:PORT of linerate serve on this host, where other hosts of the fleet measure it")
-	flags.StringVar(&f.meshKey, "mesh-key", "/etc/linerate/mesh.key", "file with the key that all linerate serve of the fleet let in")
+	flags.StringVar(&f.serve, "serve", "",
+		"HOST:PORT of linerate serve on this host, where other hosts of the fleet measure it")
+	flags.StringVar(&f.meshKey, "mesh-key", "/etc/linerate/mesh.key",
+		"file with the key that all linerate serve of the fleet let in")
 	flags.StringVar(&f.policy, "policy", policy.DefaultPath, "file that limits what the fleet may measure from here")
 	flags.BoolVar(&f.rotate, "rotate", false, "give this host a new key, and end; restart the node afterwards")
 	return c

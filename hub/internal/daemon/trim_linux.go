@@ -9,9 +9,9 @@ import (
 )
 
 // trim takes the pages of the program file that are only read out of this process. Those that it
-// still uses come back from the page cache at the next touch; those of its start, and those that the
-// kernel mapped around each of them (64 KiB), stay away. It frees no memory that others could not
-// have had: it makes the resident size that of what the node uses.
+// still uses come back from the page cache at the next touch; those of its start, and those that
+// the kernel mapped around each of them (64 KiB), stay away. It frees no memory that others could
+// not have had: it makes the resident size that of what the node uses.
 func trim() error {
 	own, err := os.Readlink("/proc/self/exe")
 	if err != nil {

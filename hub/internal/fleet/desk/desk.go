@@ -41,6 +41,8 @@ type Options struct {
 	Servers    []string
 	Roots      []byte // PEM
 	ServerName string
+
+	now func() time.Time // nil: the clock of the host; tests set it
 }
 
 // Desk is a running desk.
@@ -97,13 +99,14 @@ func Open(o Options) (opened *Desk, err error) {
 		}
 	}()
 	fsys := durable.OS()
-	if d.register, err = member.Open(member.Options{FS: fsys, Dir: filepath.Join(o.Dir, registerDir)}); err != nil {
+	if d.register, err = member.Open(member.Options{FS: fsys, Dir: filepath.Join(o.Dir, registerDir),
+		Now: o.now}); err != nil {
 		return nil, err
 	}
 	if d.trust, err = bus.OpenTrust(fsys, filepath.Join(o.Dir, keysDir)); err != nil {
 		return nil, err
 	}
-	if d.authority, err = bus.OpenAuthority(fsys, filepath.Join(o.Dir, keysDir), time.Now()); err != nil {
+	if d.authority, err = bus.OpenAuthority(fsys, filepath.Join(o.Dir, keysDir), d.now()); err != nil {
 		return nil, err
 	}
 	if d.listener, err = net.Listen("tcp", o.Join); err != nil {
@@ -129,6 +132,14 @@ func Open(o Options) (opened *Desk, err error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// now returns the time by the clock of the hub.
+func (d *Desk) now() time.Time {
+	if d.o.now != nil {
+		return d.o.now()
+	}
+	return time.Now()
 }
 
 // connect opens the connections of the hub. Each has a reader of its own.
@@ -196,7 +207,7 @@ func (d *Desk) Run(ctx context.Context) error {
 	defer parts.Wait()
 	defer stop(nil)
 	options := join.Options{Register: d.register, Trust: d.trust, Authority: d.authority, Admit: d.admit,
-		Lifetime: d.o.Lifetime, Bus: d.o.Servers, Roots: d.o.Roots, ServerName: d.o.ServerName, Log: d.log}
+		Lifetime: d.o.Lifetime, Now: d.o.now, Bus: d.o.Servers, Roots: d.o.Roots, ServerName: d.o.ServerName, Log: d.log}
 	if a := d.hub.Address(); a != nil {
 		options.Bus, options.Roots, options.ServerName = []string{fmt.Sprintf("tls://:%d", a.Port)}, d.authority.PEM,
 			bus.ServerName
@@ -246,7 +257,7 @@ func (d *Desk) admit(m member.Member) error {
 	case m.State == member.Joined && revoked:
 		err = d.trust.Readmit(m.Key)
 	case m.State != member.Joined && !revoked:
-		err = d.trust.Revoke(m.Key, time.Now(), join.KeepRevocations)
+		err = d.trust.Revoke(m.Key, d.now(), join.KeepRevocations)
 	default:
 		return nil
 	}
@@ -353,6 +364,16 @@ func (d *Desk) fetchFacts(ctx context.Context) error {
 
 // Socket returns the path of the administrator's socket in the directory of a fleet.
 func Socket(dir string) string { return filepath.Join(dir, socketName) }
+
+// Leaf returns the credentials with which the server of a site joins the bus of the fleet below dir
+// as a leaf node, and the account that the configuration of that server names.
+func Leaf(dir, site string) (credentials []byte, account string, err error) {
+	trust, err := bus.OpenTrust(durable.OS(), filepath.Join(dir, keysDir))
+	if err != nil {
+		return nil, "", err
+	}
+	return trust.Leaf(site)
+}
 
 // Resolver returns the configuration that makes servers elsewhere trust the fleet below dir.
 func Resolver(dir, claims string) (string, error) {

@@ -293,6 +293,9 @@ func (d *Desk) decide(q Request) (*report.FleetDecideDocument, error) {
 			to = member.Removed
 		}
 		_, m, err := d.register.Decide(id, to, q.Reason)
+		if now, ok := d.register.Get(id); err != nil && ok && to == member.Removed && now.State == member.Removed {
+			m, err = now, nil // removed before, perhaps by a request that failed half way: put it in force
+		}
 		if err == nil {
 			err = d.admit(m)
 		}

@@ -18,6 +18,14 @@ func TestMain(m *testing.M) {
 		beMember(text)
 		return
 	}
+	if os.Getenv(asHolder) != "" {
+		beHolder()
+		return
+	}
+	if file := os.Getenv(asNATS); file != "" {
+		beNATS(file)
+		return
+	}
 	text := os.Getenv(asHub)
 	if text == "" {
 		os.Exit(m.Run())

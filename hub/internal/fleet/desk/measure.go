@@ -37,7 +37,7 @@ type MeshRequest struct {
 const (
 	answerWithin = 30 * time.Second
 	pingCount    = 20
-	suspects     = 16
+	mostSuspects = 16 // and a quarter of the hosts, but at least four
 	retests      = 10
 	mostPartners = 64
 )
@@ -96,7 +96,8 @@ func (d *Desk) measure(ctx context.Context, q Request) (*report.FleetMeasureDocu
 			reasons(doc.Hosts))}
 	}
 	r, err := mesh.Run(ctx, mesh.Campaign{Hosts: hosts, Seed: m.Seed, Pings: m.Partners, Loads: m.Loads,
-		Caps: mesh.Caps{Uplink: m.Uplink, Site: m.Site}, Suspects: suspects, Retests: retests},
+		Caps: mesh.Caps{Uplink: m.Uplink, Site: m.Site}, Retests: retests,
+		Suspects: min(mostSuspects, max(4, len(hosts)/4))},
 		func(ctx context.Context, from, to int, load bool) (mesh.Value, error) {
 			return d.test(ctx, doc.Hosts[place[from]].ID, &chosen[place[to]], load, m)
 		})
@@ -148,7 +149,8 @@ func reasons(hosts []report.FleetMeasuredHost) string {
 
 // test makes one test. The hub asks the host that sends; that host holds its own lease, and the
 // responder of the other one holds the other.
-func (d *Desk) test(ctx context.Context, from string, to *inventory.Host, load bool, m MeshRequest) (mesh.Value, error) {
+func (d *Desk) test(ctx context.Context, from string, to *inventory.Host, load bool,
+	m MeshRequest) (mesh.Value, error) {
 	q := message.Measure{Target: to.Facts.Measure, Groups: to.Groups, Test: string(traffic.Ping), Count: pingCount}
 	within := answerWithin
 	if load {
@@ -210,8 +212,8 @@ func fill(doc *report.FleetMeasureDocument, r *mesh.Report, hosts []mesh.Host, p
 				}
 			}
 		}
-		doc.Culprits = append(doc.Culprits, report.FleetCulprit{Kind: string(c.Kind), Name: c.Name, Text: text, Score: c.Score,
-			Tests: c.Tests, Bad: c.Bad})
+		doc.Culprits = append(doc.Culprits, report.FleetCulprit{Kind: string(c.Kind), Name: c.Name, Text: text,
+			Score: c.Score, Tests: c.Tests, Bad: c.Bad})
 	}
 }
 

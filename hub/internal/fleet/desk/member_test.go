@@ -58,7 +58,8 @@ func beMember(text string) {
 	defer parts.Wait()
 	defer stop()
 	parts.Go(func() {
-		check(peer.Serve(ctx, peer.ServerOptions{Listener: listener, Version: "test", HostName: o.Name, Lease: &lease.Lease{}}))
+		check(peer.Serve(ctx, peer.ServerOptions{Listener: listener, Version: "test", HostName: o.Name,
+			Lease: &lease.Lease{}}))
 	})
 	_, token, err := member.ParseLine([]string{o.Address, o.Token})
 	check(err)
@@ -68,6 +69,17 @@ func beMember(text string) {
 		About:  join.About{Machine: "machine-" + o.Name, Name: o.Name},
 		Prober: &node.Prober{KeyFile: o.KeyFile, Policy: o.Policy, Version: "test", Lease: shared},
 		Joined: func(string) { fmt.Println("joined") }}))
+}
+
+// asHolder makes a process of this test binary one that has the lease of its host until its input
+// is closed: another load test.
+const asHolder = "LINERATE_FLEET_HOLDER"
+
+func beHolder() {
+	var l lease.Lease
+	_, err := l.Take()
+	fmt.Println(err)
+	_, _ = bufio.NewReader(os.Stdin).ReadByte()
 }
 
 // measurable is the source of a host that others may measure.

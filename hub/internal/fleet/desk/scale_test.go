@@ -79,7 +79,8 @@ func memory(t *testing.T, pid int, key string) int {
 	return 0
 }
 
-// cpu returns the CPU time that a process has used, in seconds: fields 14 and 15 of proc_pid_stat(5).
+// cpu returns the CPU time that a process has used, in seconds: fields 14 and 15 of
+// proc_pid_stat(5).
 func cpu(t *testing.T, pid int) float64 {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -11,9 +11,10 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/message"
 )
 
-// Measure asks a host to measure another one, and waits for the result. A host that is not connected
-// is ErrAbsent, one that does not answer ErrSilent.
-func (a *Asker) Measure(ctx context.Context, id string, q message.Measure, within time.Duration) (message.Measured, error) {
+// Measure asks a host to measure another one, and waits for the result. A host that is not
+// connected is ErrAbsent, one that does not answer ErrSilent.
+func (a *Asker) Measure(ctx context.Context, id string, q message.Measure,
+	within time.Duration) (message.Measured, error) {
 	came := make(chan bus.Message, 1)
 	token, end := a.wait(func(from string, m bus.Message) {
 		if from != id {

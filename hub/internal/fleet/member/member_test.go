@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -373,5 +374,56 @@ func TestRewritten(t *testing.T) {
 	}
 	if r.log.Size()*100 > before {
 		t.Errorf("%d bytes, before %d", r.log.Size(), before)
+	}
+}
+
+// TestFullDiskAgain: a register whose disk was full writes itself anew with the next change, and
+// loses nothing that was acknowledged.
+func TestFullDiskAgain(t *testing.T) {
+	mem := durable.NewMem()
+	full := false
+	disk := durable.NewFaulty(mem, func(op durable.Op) error {
+		if full && op.Kind == durable.OpWrite {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	r, err := Open(Options{FS: disk, Dir: "/fleet"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	invite := func() (Invitation, error) {
+		i, _, err := r.Invite(Invitation{Uses: 1}, time.Hour, [32]byte{})
+		return i, err
+	}
+	first, err := invite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	full = true
+	for range 3 {
+		if _, err := invite(); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("an invitation on a full disk: %v", err)
+		}
+	}
+	full = false
+	last, err := invite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(Options{FS: mem, Dir: "/fleet"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	known := make(map[string]bool)
+	for _, i := range again.Invitations() {
+		known[i.ID] = true
+	}
+	if !known[first.ID] || !known[last.ID] {
+		t.Errorf("after a restart %v are there, want %s and %s", known, first.ID, last.ID)
 	}
 }

@@ -63,6 +63,8 @@ type Registry struct {
 	invites  map[string]*Invitation
 	runs     map[string]*running // by id; memory only
 
+	fsys  durable.FS
+	name  string // of the log
 	log   *durable.Log
 	lock  interface{ Close() error }
 	queue []byte // records that wait for the next sync, as JSON lines
@@ -113,6 +115,7 @@ func (r *Registry) load(fsys durable.FS, name string) error {
 	if err != nil {
 		return err
 	}
+	r.fsys, r.name = fsys, name
 	lines := 0
 	for n, b := range records {
 		for line := range strings.Lines(string(b)) {
@@ -198,7 +201,8 @@ func (r *Registry) apply(one record) {
 
 // put applies a change and queues it for the disk. The caller holds r.mu, and waits with
 // [Registry.wait] without it. Memory is ahead of the disk in between; no caller learns of it before
-// the wait has ended, and a log that failed accepts nothing more.
+// the wait has ended. After a failed write the change may or may not come back after a restart, and
+// the next one writes the whole register anew.
 func (r *Registry) put(changes ...record) *batch {
 	if r.batch == nil {
 		r.batch = &batch{done: make(chan struct{})}
@@ -231,6 +235,10 @@ func (r *Registry) write() {
 			if waiting == nil {
 				break
 			}
+			if r.log.Err() != nil {
+				waiting.err = r.mend()
+				b = nil
+			}
 			for len(b) > 0 && waiting.err == nil {
 				n := len(b)
 				if n > mostBatch { // at the end of a line
@@ -242,6 +250,24 @@ func (r *Registry) write() {
 			close(waiting.done)
 		}
 	}
+}
+
+// mend writes the register anew after a failed write, such as one on a disk that was full. Memory
+// has every change, those of the batch that waits included, so nothing is appended afterwards.
+func (r *Registry) mend() error {
+	r.mu.Lock()
+	whole := r.whole()
+	r.mu.Unlock()
+	if err := durable.RewriteMarkedLog(r.fsys, r.name, whole); err != nil {
+		return err // the next change tries again
+	}
+	log, _, err := durable.OpenMarkedLog(r.fsys, r.name)
+	if err != nil {
+		return err
+	}
+	_ = r.log.Close() // it failed already
+	r.log = log
+	return nil
 }
 
 // Close waits for the disk and closes the log. No other method may run.

@@ -9,8 +9,9 @@
 // host is in two tests, no uplink of a rack and no site carries more load tests than its cap, and
 // each test comes as early as it can.
 //
-// [Leases] are the check at the hosts: one lease for both roles of a load test, with a deadline.
-// The host with the smaller id is asked first, a refusal means busy, and nothing waits.
+// [Run] makes the tests, slot by slot. A host that is in a test of another planner is busy: the
+// pair is tried again in a later slot, and nothing waits. The lease itself is that of package
+// traffic/lease, at the hosts.
 //
 // [Vote] compares, for every element that tests have crossed, how likely the results are if this
 // element is the one bad one and if none is. A host, the link of a host, the uplink of a rack to a

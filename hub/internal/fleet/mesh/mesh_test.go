@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/linerate/linerate/hub/internal/fleet/mesh"
 )
@@ -118,56 +117,6 @@ func TestSiteCap(t *testing.T) {
 		}
 		if far > 1 {
 			t.Fatalf("%d tests between two sites at once", far)
-		}
-	}
-}
-
-// TestLeases lets planners that know nothing of each other start tests at random, some of which
-// never end. No host is in two load tests at once, and every lease ends.
-func TestLeases(t *testing.T) {
-	const hosts = 20
-	rng := rand.New(rand.NewPCG(4, 4))
-	leases := make([]mesh.Lease, hosts)
-	running := make(map[int]string) // the truth
-	ends := make(map[string]time.Duration)
-	started, busy := 0, 0
-	for now := time.Duration(0); now < time.Hour; now += time.Second {
-		for host, test := range running {
-			if now >= ends[test] {
-				delete(running, host)
-				if rng.IntN(4) > 0 { // a planner that died frees nothing
-					leases[host].Free(test)
-				}
-			}
-		}
-		a, b := rng.IntN(hosts), rng.IntN(hosts)
-		if a == b {
-			continue
-		}
-		test := fmt.Sprint("test-", now)
-		index := map[string]int{fmt.Sprintf("h%02d", a): a, fmt.Sprintf("h%02d", b): b}
-		err := mesh.Both(fmt.Sprintf("h%02d", a), fmt.Sprintf("h%02d", b), func(host string) error {
-			return leases[index[host]].Take(now, test, now+20*time.Second)
-		}, func(host string) { leases[index[host]].Free(test) })
-		if errors.Is(err, mesh.ErrBusy) {
-			busy++
-			continue
-		}
-		for _, host := range []int{a, b} {
-			if other := running[host]; other != "" {
-				t.Fatalf("host %d is in %s and in %s", host, other, test)
-			}
-			running[host] = test
-		}
-		ends[test] = now + time.Duration(1+rng.IntN(20))*time.Second
-		started++
-	}
-	if started < 500 || busy < 100 {
-		t.Errorf("%d tests started, %d refused", started, busy)
-	}
-	for i := range leases {
-		if leases[i].Held(2 * time.Hour) {
-			t.Errorf("host %d is held for good", i)
 		}
 	}
 }

@@ -3,11 +3,15 @@ package mesh
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 
 	"github.com/linerate/linerate/internal/base/stats"
 )
+
+// ErrBusy reports a host that is in another load test.
+var ErrBusy = errors.New("busy, ask in the next round")
 
 // Value is what one test has measured. A nil field was not measured.
 type Value struct {
@@ -61,6 +65,9 @@ const (
 	badLoss  = 0.05 // ratio of pings
 	badRTT   = 3    // times the median of like tests, and badDelay more
 	badDelay = 0.001
+	// badSpread is how many median absolute deviations of like tests a delay is off, besides: on
+	// hosts with other work all round trips vary, and none of them is the path's.
+	badSpread = 10
 	badRate  = 0.5 // of the median of like tests
 )
 
@@ -180,6 +187,14 @@ func (r *Report) judge(hosts []Host) {
 		return out
 	}
 	rtt, rate := median(rtts), median(rates)
+	spread := make(map[likes]float64)
+	for k, v := range rtts {
+		away := make([]float64, len(v))
+		for i := range v {
+			away[i] = math.Abs(v[i] - rtt[k])
+		}
+		spread[k] = stats.Median(away)
+	}
 	for i := range r.Outcomes {
 		o := &r.Outcomes[i]
 		k := like(hosts, o)
@@ -191,7 +206,7 @@ func (r *Report) judge(hosts []Host) {
 			o.Reason = o.Failed
 		case !o.Load && o.Loss != nil && *o.Loss > badLoss:
 			o.Reason = "loss"
-		case !o.Load && o.RTT != nil && *o.RTT > badRTT*rtt[k]+badDelay:
+		case !o.Load && o.RTT != nil && *o.RTT > max(badRTT*rtt[k]+badDelay, rtt[k]+badSpread*spread[k]):
 			o.Reason = "delay"
 		case o.Load && o.Rate != nil && *o.Rate < badRate*rate[k]:
 			o.Reason = "rate"

@@ -103,7 +103,10 @@ const (
 	waitingAsks  = 256
 	waitingTasks = 8
 	packedFor    = 30 * time.Second
-	mostDocument = 32 << 20
+	// freshPatience is how much longer a host without a connection waits before it asks for another
+	// identity, while its own is not due for renewal.
+	freshPatience = 4
+	mostDocument  = 32 << 20
 )
 
 // Run joins the fleet where that is not done, and serves it until the context ends. It returns an
@@ -276,10 +279,16 @@ func (n *Node) keepIdentity(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-n.refused: // disconnected: if that lasts, the identity may be the reason
+			wait := n.o.Longest/2 + mathrand.N(n.o.Longest)
+			if n.o.Home.RenewIn() > 0 {
+				// Most likely the hub is away, or ten thousand hosts return to it at once: asking for
+				// another identity then doubles its work.
+				wait = freshPatience * wait
+			}
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(n.o.Longest/2 + mathrand.N(n.o.Longest)):
+			case <-time.After(wait):
 			}
 			if n.conn.Up() {
 				continue

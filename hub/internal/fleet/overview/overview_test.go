@@ -93,7 +93,8 @@ func TestWorst(t *testing.T) {
 		s.Mesh[h.ID] = v
 	}
 	c, err := s.Count("", overview.RTT)
-	if err != nil || len(c.Worst) == 0 || c.Worst[0].ID != "h00020" || c.Worst[0].Distance == nil || *c.Worst[0].Distance < 50 {
+	if err != nil || len(c.Worst) == 0 || c.Worst[0].ID != "h00020" || c.Worst[0].Distance == nil ||
+		*c.Worst[0].Distance < 50 {
 		t.Fatalf("%+v, %v", c.Worst[:1], err)
 	}
 	if c.Spread.Hosts != 100 || c.Spread.Max < 0.1 || len(c.Worst) > overview.MostCounted {

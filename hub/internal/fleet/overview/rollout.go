@@ -18,7 +18,8 @@ type Rollout struct {
 	Reason  string    `json:"reason,omitempty"` // of a halt
 	Proven  bool      `json:"proven"`
 	Hosts   int       `json:"hosts"`
-	// States counts hosts by state, Changed those that a stage will have changed when it is complete.
+	// States counts hosts by state, Changed those that a stage will have changed when it is
+	// complete.
 	States  map[string]int `json:"states"`
 	Changed []int          `json:"changed_hosts"`
 	Looks   []Look         `json:"looks"`

@@ -20,6 +20,9 @@ const measures = [
 ];
 const measureOf = (id) => measures.find((m) => m.id === id) ?? measures[0];
 
+// silent holds for a host of which three signs of life are missing.
+const silent = (x) => !x.last_seen || now() - parseTime(x.last_seen) > 90;
+
 // quote writes a value as a selection has it.
 const quote = (v) => (/[\s,"\\*?]/.test(v) ? '"' + v.replaceAll("\\", "\\\\").replaceAll('"', '\\"') + '"' : v);
 
@@ -135,8 +138,8 @@ export class FleetView {
     const last = p.first + p.hosts.length - 1, seen = (t) => (t ? span(Math.max(0, now() - parseTime(t))) : "never");
     const page = (name, off, fn) => h("button", { type: "button", "aria-disabled": off ? "true" : undefined, disabled: off, onclick: fn }, name);
     const after = read().query.get("after") ?? "";
-    // The time since a sign of life moves on by itself; a focused button stays where it is.
-    once(this.hosts, [p.hosts.map((x) => ({ ...x, last_seen: seen(x.last_seen) })), p.first, p.selected_hosts, p.next, this.stack.length, after], () => [
+    // The times are written afterwards: a list that is made anew loses the focus of its buttons.
+    once(this.hosts, [p.hosts.map((x) => ({ ...x, last_seen: silent(x) })), p.first, p.selected_hosts, p.next, this.stack.length, after], () => [
       h("div", { class: "row between" }, h("h2", {}, "Hosts"), this.order),
       p.hosts.length === 0 ? h("p", { class: "empty" }, p.selection ? "No host fits this selection." : "No host has joined. linerate-hub invite prints the line for one.") :
         h("ul", { class: "fleet-list" }, p.hosts.map((x) => h("li", {},
@@ -145,6 +148,7 @@ export class FleetView {
       h("nav", { class: "row between pages", "aria-label": "Pages of hosts" },
         h("span", { class: "soft small" }, p.hosts.length ? p.first + " to " + last + " of " + p.selected_hosts : "0 hosts"),
         h("span", { class: "row" }, page("First", !after, () => this.turn({ after: null }, [])), page("Back", !after, () => this.turn({ after: this.stack.at(-1) ?? null }, this.stack.slice(0, -1))), page("Next", !p.next, () => this.turn({ after: p.next }, [...this.stack, after]))))]);
+    for (const [i, e] of this.hosts.querySelectorAll(".fleet-list li > .num").entries()) e.textContent = seen(p.hosts[i].last_seen);
   }
 
   labels(x) {
@@ -156,7 +160,7 @@ export class FleetView {
   pills(x) {
     const out = [], pill = (tone, text) => out.push(h("span", { class: "pill " + tone }, h("span", { "aria-hidden": "true" }, tone === "bad" ? "■" : "▲"), text));
     if (x.state !== "member") pill(x.state === "quarantined" ? "bad" : "warn", x.state);
-    if (!x.last_seen || now() - parseTime(x.last_seen) > 90) pill("bad", "silent");
+    if (silent(x)) pill("bad", "silent");
     if (x.drifted_knobs?.length) pill("warn", "drift: " + x.drifted_knobs[0].replace(/^sysctl:/, "") + (x.drifted_knobs.length > 1 ? " + " + (x.drifted_knobs.length - 1) : ""));
     if (x.differing_settings) pill("warn", "differs in " + x.differing_settings);
     for (const code of (x.findings ?? []).slice(0, 3)) out.push(h("code", { class: "small" }, code));

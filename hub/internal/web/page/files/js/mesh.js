@@ -15,10 +15,10 @@ export class Mesh {
     this.at = [0, 0];
     this.canvas = h("canvas", { class: "mesh", tabindex: "0", role: "img" });
     this.box = h("div", { class: "mesh-box" }, this.canvas);
-    this.told = h("p", { class: "mesh-told small", "aria-live": "polite" });
+    this.said = h("p", { class: "mesh-said small", "aria-live": "polite" });
     this.head = h("div");
     this.foot = h("div", { class: "stack tight" });
-    this.element = h("section", { class: "card mesh-card", hidden: true }, this.head, this.box, this.told, this.foot);
+    this.element = h("section", { class: "card mesh-card", hidden: true }, this.head, this.box, this.said, this.foot);
     this.canvas.addEventListener("pointermove", (e) => this.point(e));
     this.canvas.addEventListener("click", (e) => { this.point(e); this.open(); });
     this.canvas.addEventListener("keydown", (e) => this.key(e));
@@ -66,18 +66,18 @@ export class Mesh {
     this.element.hidden = false;
     this.write();
     this.draw();
-    this.tell();
+    this.say();
   }
 
   write() {
     const g = this.grid, { query } = read();
     if (!g.time) {
       put(this.head, h("h2", {}, "Mesh"), h("p", { class: "empty" }, "The hosts have not measured each other yet: linerate-hub fleet measure."));
-      this.box.hidden = this.told.hidden = true;
+      this.box.hidden = this.said.hidden = true;
       put(this.foot);
       return;
     }
-    this.box.hidden = this.told.hidden = false;
+    this.box.hidden = this.said.hidden = false;
     const hosts = g.of === "hosts";
     put(this.head, h("div", { class: "row between" }, h("h2", {}, hosts ? "Mesh: " + query.get("row") + " × " + query.get("column") : "Mesh of racks"),
       hosts ? h("button", { type: "button", class: "up", onclick: () => this.leave() }, "All racks") : null),
@@ -135,14 +135,14 @@ export class Mesh {
     if (!g?.time) return;
     const r = this.canvas.getBoundingClientRect();
     this.at = [Math.min(g.rows.length - 1, Math.max(0, Math.floor((e.clientY - r.top) / size))), Math.min(g.columns.length - 1, Math.max(0, Math.floor((e.clientX - r.left) / size)))];
-    this.tell();
+    this.say();
   }
 
   key(e) {
     const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e6], End: [0, 1e6], PageUp: [-1e6, 0], PageDown: [1e6, 0] }[e.key], g = this.grid;
     if (moves) {
       this.at = [Math.min(g.rows.length - 1, Math.max(0, this.at[0] + moves[0])), Math.min(g.columns.length - 1, Math.max(0, this.at[1] + moves[1]))];
-      this.tell();
+      this.say();
       this.draw();
     } else if (e.key === "Enter" || e.key === " ") this.open();
     else if ((e.key === "Escape" || e.key === "Backspace") && g.of === "hosts") this.leave();
@@ -151,7 +151,7 @@ export class Mesh {
     e.stopPropagation();
   }
 
-  tell() {
+  say() {
     const g = this.grid;
     if (!g?.time || g.rows.length === 0) return;
     const [i, j] = this.at, c = this.cells.get(i + " " + j), v = c?.value;
@@ -159,7 +159,7 @@ export class Mesh {
     if (!c) parts.push("not measured");
     else if (v) parts.push([v.test, v.rtt_p50_seconds === undefined ? "" : seconds(v.rtt_p50_seconds), v.loss_ratio === undefined ? "" : percent(v.loss_ratio) + " lost", v.throughput_bits_per_second === undefined ? "" : bits(v.throughput_bits_per_second), v.bad ? "bad: " + (v.reason ?? v.error ?? "") : v.error ?? "good"].filter(Boolean).join(", "));
     else parts.push(c.bad + " of " + c.tests + " tests bad");
-    this.told.textContent = parts.join("");
+    this.said.textContent = parts.join("");
     this.canvas.setAttribute("aria-label", "Mesh of " + g.of + ", " + g.rows.length + " by " + g.columns.length + ". " + parts.join(""));
   }
 

@@ -1,0 +1,130 @@
+package mesh_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/linerate/linerate/hub/internal/fleet/mesh"
+)
+
+// lab is hosts whose tests another planner disturbs. It fails the test when a host or an uplink has
+// more load tests than it may.
+type lab struct {
+	t     *testing.T
+	hosts []mesh.Host
+	caps  mesh.Caps
+	mu    sync.Mutex
+	rng   *rand.Rand
+	busy  map[int]bool
+	up    map[string]int
+	stuck int // this host is busy for ever
+	bad   string
+}
+
+func (l *lab) test(_ context.Context, from, to int, load bool) (mesh.Value, error) {
+	l.mu.Lock()
+	if load {
+		if from == l.stuck || to == l.stuck || l.rng.IntN(10) == 0 {
+			l.mu.Unlock()
+			return mesh.Value{}, fmt.Errorf("host: %w", mesh.ErrBusy)
+		}
+		if l.busy[from] || l.busy[to] {
+			l.t.Errorf("host %d or %d is in two load tests", from, to)
+		}
+		l.busy[from], l.busy[to] = true, true
+		if a, b := l.hosts[from].Rack, l.hosts[to].Rack; a != b {
+			for _, r := range []string{a, b} {
+				if l.up[r]++; l.caps.Uplink > 0 && l.up[r] > l.caps.Uplink {
+					l.t.Errorf("%d load tests on the uplink of %s", l.up[r], r)
+				}
+			}
+		}
+	}
+	rtt, loss, rate := 0.0002+l.rng.Float64()/1e4, 0.0, 9e9+l.rng.Float64()*1e9
+	l.mu.Unlock()
+	defer func() {
+		if !load {
+			return
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.busy[from], l.busy[to] = false, false
+		if a, b := l.hosts[from].Rack, l.hosts[to].Rack; a != b {
+			l.up[a]--
+			l.up[b]--
+		}
+	}()
+	across := func(h mesh.Host) bool { return h.ID == l.bad || h.Rack == l.bad }
+	if across(l.hosts[from]) || across(l.hosts[to]) {
+		loss, rate = 0.4, 1e9
+	}
+	if load {
+		return mesh.Value{Rate: &rate}, nil
+	}
+	return mesh.Value{RTT: &rtt, Loss: &loss}, nil
+}
+
+func newLab(t *testing.T, n int, bad string) *lab {
+	return &lab{t: t, hosts: inRacks(n, 10, 1), caps: mesh.Caps{Uplink: 2, Site: 1}, rng: rand.New(rand.NewPCG(3, 3)),
+		busy: make(map[int]bool), up: make(map[string]int), stuck: -1, bad: bad}
+}
+
+// TestRun: with pings, with loads and with a host that is always busy, the culprit is found and the
+// bounds hold at every moment.
+func TestRun(t *testing.T) {
+	for _, bad := range []string{"", "h00017", "r0003"} {
+		for _, loads := range []int{0, 3} {
+			l := newLab(t, 60, bad)
+			pings := 5
+			if loads > 0 {
+				pings, l.stuck = 0, 42
+			}
+			r, err := mesh.Run(t.Context(), mesh.Campaign{Hosts: l.hosts, Seed: 7, Pings: pings, Loads: loads, Caps: l.caps,
+				Suspects: 8, Retests: 10}, l.test)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := "nothing"
+			if len(r.Culprits) > 0 {
+				got = r.Culprits[0].Name
+			}
+			if want := bad; got != want && (want != "" || got != "nothing") {
+				t.Errorf("bad %q, %d loads: %s is accused", bad, loads, got)
+			}
+			if loads > 0 && (r.Left == 0 || r.Refused < r.Left) {
+				t.Errorf("a host is always busy: %d left, %d refused", r.Left, r.Refused)
+			}
+			if loads == 0 && (r.Left != 0 || len(r.Outcomes) < 150) {
+				t.Errorf("%d tests, %d left", len(r.Outcomes), r.Left)
+			}
+		}
+	}
+}
+
+// TestRefusedSaysNothing: a host whose policy refuses is not bad, and neither is the path to it.
+func TestRefusedSaysNothing(t *testing.T) {
+	l := newLab(t, 30, "")
+	r, err := mesh.Run(t.Context(), mesh.Campaign{Hosts: l.hosts, Seed: 7, Pings: 5, Suspects: 8, Retests: 10},
+		func(ctx context.Context, from, to int, load bool) (mesh.Value, error) {
+			if from == 4 {
+				return mesh.Value{Refused: "the kill switch is on"}, nil
+			}
+			if to == 4 {
+				return mesh.Value{}, errors.New("the bus is gone")
+			}
+			return l.test(ctx, from, to, load)
+		})
+	if err != nil || len(r.Culprits) != 0 || slices.ContainsFunc(r.Outcomes, func(o mesh.Outcome) bool { return o.Bad }) {
+		t.Errorf("%v, %+v", err, r.Culprits)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := mesh.Run(ctx, mesh.Campaign{Hosts: l.hosts, Pings: 2}, l.test); !errors.Is(err, context.Canceled) {
+		t.Errorf("a run that was ended: %v", err)
+	}
+}
