@@ -77,6 +77,8 @@ func (c *Conductor) NewDraft(ctx context.Context, change Change, timing rollout.
 			reason = "it is in rollout " + taken[h.ID] + ", which is not over"
 		case !answered:
 			reason = "it does not answer"
+		case h.Class == "":
+			reason = "its class is not known yet: the hub has no facts of it"
 		case value.Error != "":
 			reason = "the knob is " + value.Error
 		case report.err != nil:
