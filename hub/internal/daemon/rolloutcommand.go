@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -398,14 +399,14 @@ func writeRollout(w io.Writer, doc *report.FleetRolloutDocument) {
 	if len(doc.Looks) > 0 {
 		fmt.Fprintf(t, "\nafter\tpairs\teffect\tt\tboundary\tharm\n")
 		for _, l := range doc.Looks {
-			fmt.Fprintf(t, "%s\t%d\t%+.1f %%\t%.2f\t%.2f\t%s\n", l.Stage, l.Pairs, 100*l.Effect, l.T, l.Boundary, l.Harm)
+			fmt.Fprintf(t, "%s\t%d\t%+.1f %%\t%.2f\t%.2f\t%s\n", l.Stage, l.Pairs, 100*math.Expm1(l.Effect), l.T, l.Boundary, l.Harm)
 		}
 	}
 	fmt.Fprintf(t, "\nhost\tstage\tstate\texperiment\tlast answer\n")
 	for _, h := range doc.Hosts[:min(len(doc.Hosts), hostsShown)] {
 		text := ""
 		if e := h.Experiment; e != nil {
-			text = fmt.Sprintf("%+.1f %% ± %.1f", 100*e.Effect, 100*e.Error)
+			text = fmt.Sprintf("%+.1f %% ± %.1f", 100*math.Expm1(e.Effect), 100*math.Exp(e.Effect)*e.Error)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", h.Name, h.Stage, h.State, text, h.Answer)
 	}

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/linerate/linerate/internal/peer/executor"
@@ -359,7 +360,7 @@ func (m *Machine) measured(e Event) {
 		}
 		h.benefit = lowerTail(-e.Effect/e.Error, df)
 		if p := lowerTail(e.Effect/e.Error, df); p < experimentLevel/float64(m.experiments()) {
-			m.harmed("the experiment on host %s shows harm: %.1f %%", m.plan.Hosts[e.Host].ID, 100*e.Effect)
+			m.harmed("the experiment on host %s shows harm: %.1f %%", m.plan.Hosts[e.Host].ID, 100*math.Expm1(e.Effect))
 		}
 		return
 	}
