@@ -546,7 +546,9 @@ func (m *Machine) next() {
 		m.phase = Done
 		return
 	}
-	m.proven = m.proven || m.provenAlone()
+	if m.stage == Wave50 {
+		m.proven = m.proven || m.provenAlone()
+	}
 	if m.stage == Wave50 && !m.proven {
 		// After a person has resumed, the stage is complete and the last wave begins.
 		m.stage++
