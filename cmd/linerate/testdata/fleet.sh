@@ -21,7 +21,7 @@ until_() { # SECONDS COMMAND: repeats the command until it succeeds
 }
 at() { # HOST COMMAND...: runs a command on a host, with a machine id and a name of its own
 	host=$1; shift
-	ip netns exec "$host" unshare --uts sh -ec 'hostname "$0"; mount --bind "$0/machine-id" /etc/machine-id; exec "$@"' "$host" "$@"
+	${run-} ip netns exec "$host" unshare --uts sh -ec 'hostname "$0"; mount --bind "$0/machine-id" /etc/machine-id; exec "$@"' "$host" "$@"
 }
 for i in 1 2 3; do
 	h=h$i
@@ -42,9 +42,9 @@ for i in 1 2 3; do ip netns exec h$i python3 traffic.py source 10.9.0.1 9000 >so
 
 hub() { linerate-hub --data "$PWD/hub" --listen 127.0.0.1:7071 --fleet 10.9.0.1:7072 >>hub.log 2>&1 & hub=$!; until_ 60 fleet status; }
 fleet() { linerate fleet "$@" --data "$PWD/hub"; }
-agent() { at h$1 linerate agent --orders --group '' --config "$PWD/h$1/etc" --state "$PWD/h$1/state" \
-	--socket "$PWD/h$1/run/agent.sock" >>agent$1.log 2>&1 & echo $! >h$1/agent.pid; until_ 30 test -S h$1/run/agent.sock; }
-node() { at h$1 linerate fleet node --home "$PWD/h$1/home" --state "$PWD/h$1/none" --agent "$PWD/h$1/run/agent.sock" >>node$1.log 2>&1 &
+agent() { (run=exec; at h$1 linerate agent --orders --group '' --config "$PWD/h$1/etc" --state "$PWD/h$1/state" \
+	--socket "$PWD/h$1/run/agent.sock" >>agent$1.log 2>&1) & echo $! >h$1/agent.pid; until_ 30 test -S h$1/run/agent.sock; }
+node() { (run=exec; at h$1 linerate fleet node --home "$PWD/h$1/home" --state "$PWD/h$1/none" --agent "$PWD/h$1/run/agent.sock" >>node$1.log 2>&1) &
 	echo $! >h$1/node.pid; }
 holds() { # VALUE HOST...: what the kernel of each host holds
 	want=$1; shift
@@ -63,7 +63,7 @@ done
 reached() { fleet ask knob net.ipv4.tcp_wmem | grep -q '^3 of 3\|^     3'; }
 until_ 120 reached
 planned() { fleet apply --plan $quick 'net.ipv4.tcp_wmem=4096 131072 4194304' | grep -q 'on 3 hosts'; }
-quick='--window 1500ms --pause 500ms --pairs 5 --deadline 60s --settle 2s --soak 1s --long-soak 1s --collect 120s'
+quick='--window 1s --pause 300ms --pairs 4 --deadline 30s --settle 2s --soak 1s --long-soak 1s --collect 120s'
 until_ 60 planned
 fleet apply --plan $quick 'net.ipv4.tcp_wmem=4096 131072 4194304'
 holds '4096 8192 8192' h1 h2 h3
@@ -86,7 +86,7 @@ fleet undo --yes --wait $kept
 holds '4096 8192 8192' h1 h2 h3
 
 step killed hub
-fleet apply --yes $quick --settle 8s 'net.ipv4.tcp_wmem=4096 131072 4194304' >begun
+fleet apply --yes $quick --settle 5s 'net.ipv4.tcp_wmem=4096 131072 4194304' >begun
 killed=$(head -n 1 begun | sed 's/.* \(r[0-9a-f]*\):.*/\1/')
 one() { fleet rollouts $killed | grep -q '1 committed'; }
 until_ 180 one

@@ -39,6 +39,8 @@ type simulated struct {
 	quiet  bool    // no traffic
 	lose   func(host string, n int) (request, answer bool)
 	orders int
+	start  time.Time
+	ahead  time.Duration // of the clock of the hosts
 }
 
 type simHost struct {
@@ -47,7 +49,8 @@ type simHost struct {
 }
 
 func simulate(n int) (*simulated, []Candidate) {
-	s := &simulated{hosts: make(map[string]*simHost), rng: rand.New(rand.NewPCG(1, 2)), effect: 1.5}
+	s := &simulated{hosts: make(map[string]*simHost), rng: rand.New(rand.NewPCG(1, 2)), effect: 1.5,
+		start: time.Now()}
 	var all []Candidate
 	for i := range n {
 		id := fmt.Sprintf("h%d", i)
@@ -67,11 +70,15 @@ func (s *simulated) executor(id string) *executor.Executor {
 			return p, nil
 		},
 		BootID: func() (string, error) { return "boot", nil },
-		Open: func() (*journal.Journal, error) {
-			return journal.Open(journal.Options{Dir: "/s", FS: h.disk, Backend: h.knobs, Catalog: knob.Catalogue(),
-				Mode: journal.Deadline, Unguarded: true, BootID: "boot",
-				Identify: func(knob.ID) journal.Identity { return journal.Identity{} }})
-		}})
+		Open: func() (*journal.Journal, error) { return s.journal(id) }})
+}
+
+func (s *simulated) journal(id string) (*journal.Journal, error) {
+	h := s.hosts[id]
+	return journal.Open(journal.Options{Dir: "/s", FS: h.disk, Backend: h.knobs, Catalog: knob.Catalogue(),
+		Mode: journal.Deadline, Unguarded: true, BootID: "boot",
+		Boottime: func() time.Duration { return time.Hour + time.Since(s.start) + s.ahead },
+		Identify: func(knob.ID) journal.Identity { return journal.Identity{} }})
 }
 
 var errLost = errors.New("lost")
@@ -110,6 +117,14 @@ func (s *simulated) Measure(_ context.Context, host string, _ message.Measure) (
 func (s *simulated) Report(ctx context.Context, host, rollout string) (executor.Report, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	j, err := s.journal(host) // the guard: it takes a trial back at its deadline
+	if err == nil {
+		_, err = j.Recover(ctx)
+		err = errors.Join(err, j.Close())
+	}
+	if err != nil {
+		return executor.Report{}, err
+	}
 	return s.executor(host).Report(ctx, rollout)
 }
 
@@ -213,6 +228,7 @@ func TestKept(t *testing.T) {
 	}
 	stop()
 	// Another hub, with an empty disk.
+	s.lose = nil
 	c, _ = s.conduct(t, durable.NewMem())
 	if _, err := c.Again(t.Context(), d.Plan.ID, Undo, time.Hour); !errors.Is(err, ErrNoRollout) {
 		t.Error(err)
@@ -268,7 +284,7 @@ func TestNoTraffic(t *testing.T) {
 // TestRestarts kills the hub after each order that a rollout sends. It is halted then, says what
 // each host has, and an undo by a person leaves no host with the change.
 func TestRestarts(t *testing.T) {
-	for kill := 1; kill <= 34; kill += 3 {
+	for kill := 1; kill <= 28; kill += 3 {
 		s, all := simulate(3)
 		disk := durable.NewMem()
 		c, stop := s.conduct(t, disk)
@@ -284,7 +300,7 @@ func TestRestarts(t *testing.T) {
 		<-killed
 		stop()
 		s.mu.Lock()
-		s.lose = nil
+		s.lose, s.ahead = nil, time.Hour // the deadlines pass
 		s.mu.Unlock()
 		c, stop = s.conduct(t, disk.CrashClone(0, rand.New(rand.NewPCG(uint64(kill), 3))))
 		doc, err := c.Document(d.Plan.ID)
