@@ -12,8 +12,8 @@ import (
 )
 
 // TestFleet types the commands of a fleet on a hub and three hosts in network namespaces, each with
-// the agent of root and a node: a change that is kept, one whose harm takes it back, undo, a hub and
-// a node killed in the middle of a rollout, and a hub that has lost all rollouts. The programs, the
+// the agent of root and a node: a change that is kept, one whose harm takes it back, undo, a hub
+// and a node killed in the middle of a rollout, and a hub that has lost all rollouts. The programs, the
 // kernel and the traffic are real; testdata/fleet.sh is what it types. The effects are factors of
 // ten, so that a busy machine does not decide; nothing in it waits for a time instead of an event.
 func TestFleet(t *testing.T) {
@@ -47,7 +47,8 @@ func TestFleet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "sh", script, dir)
+	cmd := exec.CommandContext(t.Context(), "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "sh", script,
+		dir)
 	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {

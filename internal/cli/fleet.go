@@ -208,7 +208,7 @@ func (a *app) trusted(f trustFlags, written []string, err error) error {
 		fmt.Fprintf(a.out, "  %s  %s\n", k.Name, k.Fingerprint)
 	}
 	if len(doc.Keys) == 0 {
-		fmt.Fprintln(a.out, "  nobody")
+		fmt.Fprintln(a.out, "  no person")
 	}
 	_, err = fmt.Fprintf(a.out, "%s\nlinerate agent --orders carries them out\n", strings.Join(doc.Policy, "\n"))
 	return err

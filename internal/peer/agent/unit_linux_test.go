@@ -64,20 +64,23 @@ func TestUnits(t *testing.T) {
 	}
 	text["linerate-orders.service"] = string(orders)
 	name := filepath.Join(dir, "linerate-orders.service")
-	if err := os.WriteFile(name, []byte(strings.ReplaceAll(string(orders), "/usr/local/bin/linerate", self)), 0o644); err != nil {
+	here := strings.ReplaceAll(string(orders), "/usr/local/bin/linerate", self)
+	if err := os.WriteFile(name, []byte(here), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(analyze, "verify", name).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("verify, with orders: %v\n%s", err, out)
 	}
 	// It writes to the kernel's settings, and has the host's network namespace, devices and users.
-	if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=28", name).CombinedOutput(); err != nil {
+	if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=28",
+		name).CombinedOutput(); err != nil {
 		t.Errorf("security, with orders: %v\n%s", err, out)
 	}
 	for name, want := range map[string]string{
-		"linerate-orders.service": "\nExecStart=/usr/local/bin/linerate agent --orders --group linerate --state /var/lib/linerate\n",
-		"linerate-agent.socket":   "\nListenStream=" + DefaultSocket + "\n",
-		"linerate-agent.service":  "\nExecStart=/usr/local/bin/linerate agent --group linerate --state /var/lib/linerate\n",
+		"linerate-orders.service": "\nExecStart=/usr/local/bin/linerate agent --orders --group linerate " +
+			"--state /var/lib/linerate\n",
+		"linerate-agent.socket":  "\nListenStream=" + DefaultSocket + "\n",
+		"linerate-agent.service": "\nExecStart=/usr/local/bin/linerate agent --group linerate --state /var/lib/linerate\n",
 	} {
 		if !strings.Contains(text[name], want) {
 			t.Errorf("%s has no line %q", name, strings.TrimSpace(want))

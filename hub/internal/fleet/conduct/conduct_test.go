@@ -70,7 +70,7 @@ func (s *simulated) executor(id string) *executor.Executor {
 			return p, nil
 		},
 		BootID: func() (string, error) { return "boot", nil },
-		Open: func() (*journal.Journal, error) { return s.journal(id) }})
+		Open:   func() (*journal.Journal, error) { return s.journal(id) }})
 }
 
 func (s *simulated) journal(id string) (*journal.Journal, error) {
@@ -156,7 +156,8 @@ func (s *simulated) holding(v knob.Value) int {
 // running begins to conduct. stop is what a kill leaves: everything that counts is on the disk.
 func (s *simulated) conduct(t *testing.T, disk durable.FS) (c *Conductor, stop func()) {
 	t.Helper()
-	c, err := Open(Options{Dir: "/rollouts", FS: disk, Hosts: s, Log: slog.New(slog.DiscardHandler), Every: 5 * time.Millisecond})
+	c, err := Open(Options{Dir: "/rollouts", FS: disk, Hosts: s, Log: slog.New(slog.DiscardHandler),
+		Every: 5 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +174,8 @@ var quick = rollout.Timing{Deadline: 20 * time.Second, Settle: 20 * time.Millise
 
 func draft(t *testing.T, c *Conductor, all []Candidate) *Draft {
 	t.Helper()
-	d, err := c.NewDraft(t.Context(), Change{Knob: rmem, To: after, Metric: message.Sent, Window: time.Millisecond, Pairs: 4},
-		quick, time.Hour, all)
+	d, err := c.NewDraft(t.Context(), Change{Knob: rmem, To: after, Metric: message.Sent, Window: time.Millisecond,
+		Pairs: 4}, quick, time.Hour, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,8 +210,8 @@ func until(t *testing.T, c *Conductor, id, phase string) {
 	}
 }
 
-// TestKept: a change that helps reaches every host, although orders and answers are lost; undo takes
-// it back, also for a hub that has lost its disk.
+// TestKept: a change that helps reaches every host, although orders and answers are lost; undo
+// takes it back, also for a hub that has lost its disk.
 func TestKept(t *testing.T) {
 	s, all := simulate(4)
 	s.lose = func(_ string, n int) (bool, bool) { return n%5 == 0, n%7 == 0 }
@@ -344,8 +345,9 @@ func TestUnsigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, set := range map[string][][]byte{"none": nil, "one missing": orders[1:], "one more": append(orders[:len(orders):len(orders)],
-		orders[0]), "unsigned": unsigned} {
+	more := append(orders[:len(orders):len(orders)], orders[0])
+	for name, set := range map[string][][]byte{"none": nil, "one missing": orders[1:], "one more": more,
+		"unsigned": unsigned} {
 		if err := c.Begin(d, set, "ann"); !errors.Is(err, ErrUnsigned) {
 			t.Errorf("%s: %v", name, err)
 		}

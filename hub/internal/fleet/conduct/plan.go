@@ -209,7 +209,7 @@ func (c *Conductor) Again(ctx context.Context, id string, kind Kind, valid time.
 			}
 		}
 		if len(orders) > 0 || r.m.State(i) != rollout.Pending {
-			if err := r.noteLocked(rollout.Event{Kind: rollout.Told, Host: i, Orders: orders}); err != nil {
+			if err := r.noteLocked(rollout.Event{Kind: rollout.Stated, Host: i, Orders: orders}); err != nil {
 				return nil, err
 			}
 		}

@@ -53,14 +53,16 @@ type orderHost struct {
 
 func (h *orderHost) executor() *executor.Executor {
 	return executor.New(executor.Config{
-		Host: conduct.OrderHost(h.id), State: h.dir, Read: h.knobs.Read, BootID: func() (string, error) { return "boot", nil },
-		Keys: func() (order.Keys, error) { return order.Keys{"ann": h.key.Public().(ed25519.PublicKey)}, nil },
+		Host: conduct.OrderHost(h.id), State: h.dir, Read: h.knobs.Read,
+		BootID: func() (string, error) { return "boot", nil },
+		Keys:   func() (order.Keys, error) { return order.Keys{"ann": h.key.Public().(ed25519.PublicKey)}, nil },
 		Policy: func() (policy.Policy, error) {
 			return policy.Parse([]byte("version: 1\nchanges:\n  allow: [\"sysctl:net.core.*\"]\n"))
 		},
 		Open: func() (*journal.Journal, error) {
 			return journal.Open(journal.Options{Dir: h.dir, Unguarded: true, BootID: "boot", Mode: journal.Deadline,
-				Backend: h.knobs, Catalog: knob.Catalogue(), Identify: func(knob.ID) journal.Identity { return journal.Identity{} }})
+				Backend: h.knobs, Catalog: knob.Catalogue(),
+				Identify: func(knob.ID) journal.Identity { return journal.Identity{} }})
 		},
 	})
 }
@@ -71,7 +73,8 @@ func (h *orderHost) agent() (stop func()) {
 	ready := make(chan struct{})
 	var done sync.WaitGroup
 	done.Go(func() {
-		err := agent.Serve(ctx, agent.Config{Socket: h.socket, Version: "v", Local: agent.Local{Dir: h.dir}, Orders: h.executor()},
+		err := agent.Serve(ctx, agent.Config{Socket: h.socket, Version: "v", Local: agent.Local{Dir: h.dir},
+			Orders: h.executor()},
 			func(string) { close(ready) })
 		if err != nil {
 			h.t.Error(err)
@@ -233,8 +236,8 @@ func TestOrders(t *testing.T) {
 	writes("after a lost connection", 2)
 
 	// Late and out of order.
-	must("after its not-after", h.signed(order.Order{ID: "t2", Verb: order.Try, Serial: 4, NotAfter: time.Now().Unix() - 5}),
-		order.TooLate)
+	late := order.Order{ID: "t2", Verb: order.Try, Serial: 4, NotAfter: time.Now().Unix() - 5}
+	must("after its not-after", h.signed(late), order.TooLate)
 	must("an older serial", h.signed(order.Order{ID: "t3", Verb: order.Try, Serial: 2}), order.OldSerial)
 	must("the same id, other bytes", h.signed(order.Order{ID: "t1", Verb: order.Try, Serial: 9}), order.IDReused)
 	writes("refused", 2)
@@ -243,13 +246,12 @@ func TestOrders(t *testing.T) {
 
 // stopHost cuts the connection of a host. Its node connects again.
 func stopHost(d *running, id string) {
-	// A question to nobody keeps the test independent of the server's own ways: the node is asked to
-	// renew, which opens a new connection.
+	// The node is asked to renew its identity, and opens a new connection with it.
 	_ = d.control.Send(bus.ToHost(id, message.KindRenew), "", nil) // the node may have gone
 	time.Sleep(50 * time.Millisecond)
 }
 
-// TestTasksAreBounded: a host that is busy refuses what it cannot queue, and does the rest in order.
+// TestTasksAreBounded: a host does only what is a task, of a bounded size and time.
 func TestTasksAreBounded(t *testing.T) {
 	for name, text := range map[string]string{
 		"an order":     `{"token":"x","order":"AAAA"}`,

@@ -50,7 +50,7 @@ const (
 	Stopped  Kind = "stopped"  // By: a person
 	UndoAll  Kind = "undo-all" // By: a person
 	Started  Kind = "started"  // the hub has started again
-	Told     Kind = "told"     // Host, Orders: what the host reports of all its orders
+	Stated   Kind = "stated"   // Host, Orders: what the host reports of all its orders
 	Held     Kind = "held"     // By: why the hub cannot go on, such as signatures that have expired
 	Ticked   Kind = "ticked"   // time has passed: the machine looks for silent hosts and moves on
 )
@@ -245,7 +245,7 @@ func (m *Machine) Apply(e Event) {
 		m.halt("stopped by %s", e.By)
 	case Held:
 		m.halt("%s", e.By)
-	case Told:
+	case Stated:
 		m.Reported(e.Host, executor.Report{Orders: e.Orders})
 	case UndoAll:
 		m.phase, m.since = Unwinding, m.now
