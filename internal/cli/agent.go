@@ -40,9 +40,9 @@ change nothing and name no file. Root and one group may ask. The agent runs unti
 --orders makes this host a member of a fleet that can be changed: the agent then also takes
 signed orders. It reads three files in /etc/linerate, which only root may be able to change.
 host.id has the id of this host in the fleet, and order.keys a name and a public key on each
-line. policy.yaml says what the fleet may do here; without it, nothing is changed. Each order
-needs a signature of a person on that list, whatever the process that brings it says. A change
-is a trial with a deadline: without a signed confirmation the host takes it back, without the
+line. policy.yaml says what the fleet may do here; without it, nothing is changed. linerate fleet
+trust writes them. Each order needs a signature of a person on that list, whatever the process
+that brings it says. A change is a trial with a deadline: without a signed confirmation the host takes it back, without the
 network. --check prints what the three files allow, and ends.
 
 dist/systemd/linerate-agent.socket is a unit for systemd, which opens the socket and confines
@@ -119,7 +119,7 @@ func (a *app) orders(state, config string, log func(string)) (*executor.Executor
 	files := executor.Files{FS: durable.OS(), Dir: config}
 	host, err := files.Host()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, flagError{err, "write the id that linerate-hub join printed into this file"}
+		return nil, nil, flagError{err, "linerate fleet trust writes it, with the line that linerate fleet key prints"}
 	}
 	if err != nil {
 		return nil, nil, err

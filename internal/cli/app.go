@@ -151,7 +151,7 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 		{"Keep what is proven", []*cobra.Command{a.persistCommand(), a.exportCommand(), a.planCommand()}},
 		{"Packet filters, name servers, storage", []*cobra.Command{a.firewallCommand(), a.resolverCommand(),
 			a.diskCommand(), a.nfsCommand()}},
-		{"The other end", []*cobra.Command{a.serveCommand(), a.peersCommand(), a.agentCommand()}},
+		{"The other end", []*cobra.Command{a.serveCommand(), a.peersCommand(), a.agentCommand(), a.fleetCommand()}},
 		{"Practise", []*cobra.Command{a.demoCommand(), a.labCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})

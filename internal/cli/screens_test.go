@@ -55,6 +55,9 @@ set: set
 tune: tune
 undo: undo
 agent: (a service: it prints to a log)
+fleet trust: (sentences)
+fleet distrust: (sentences)
+fleet: (what linerate-hub prints)
 demo: (the screens of diagnose and tune, and sentences)
 export: (a file of another program)
 lab up: (what the command inside prints)

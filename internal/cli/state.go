@@ -47,7 +47,7 @@ func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side stri
 // Where this fails, the trial is still there, and its own commands report it.
 func (a *app) takeOverdue(ctx context.Context, command string) {
 	switch command {
-	case "undo", "recover", "guard", "completion", "help", "version":
+	case "undo", "recover", "guard", "completion", "help", "version", "fleet":
 		return
 	}
 	dir, err := a.stateDir()

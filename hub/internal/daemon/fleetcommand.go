@@ -137,7 +137,8 @@ No selection means every host.`,
 	for _, sub := range []*cobra.Command{a.askCommand(f), a.fetchCommand(f), a.measureCommand(f)} {
 		c.AddCommand(withExits(sub, exitPartial, exitUnreachable))
 	}
-	for _, sub := range []*cobra.Command{a.applyCommand(f), a.againCommand(f, conduct.Resume), a.againCommand(f, conduct.Undo)} {
+	for _, sub := range []*cobra.Command{a.applyCommand(f), a.againCommand(f, conduct.Resume),
+		a.againCommand(f, conduct.Undo)} {
 		c.AddCommand(withExits(sub, exitPartial, exitRolledBack, exitUnreachable))
 	}
 	c.AddCommand(withExits(a.resolverCommand(f)), withExits(a.orderKeyCommand()))

@@ -49,7 +49,7 @@ func (a *app) printJoined(doc *report.FleetJoinDocument) error {
 		switch doc.State {
 		case "member":
 			fmt.Fprintf(w, "joined the fleet of %s as %s; `linerate-hub node` serves it\n", doc.Hub, doc.ID)
-			fmt.Fprintln(w, "nobody can change this host yet; `linerate fleet trust` as root, with the line that "+
+			fmt.Fprintln(w, "this host takes no orders yet; `linerate fleet trust` as root, with the line that "+
 				"`linerate fleet key` prints, allows it")
 		default:
 			fmt.Fprintf(w, "the hub %s: %s\nkey %s; `linerate-hub node` waits for the decision\n", doc.Hub, doc.Reason,

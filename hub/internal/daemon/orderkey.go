@@ -107,7 +107,7 @@ func (a *app) orderKeyCommand() *cobra.Command {
 		Use:   "key",
 		Short: "Make the key with which you sign changes of hosts, and print its public part",
 		Long: `key makes a key, if you have none, and prints the line with which root on each host trusts it. The
-private part stays in a file that only you can read: the hub never has it. Whoever has this file can
+private part stays in a file that only you can read: the hub never has it. A person who has this file can
 change the hosts, within the policy of each.`,
 		Example: "  linerate-hub fleet key\n  linerate-hub fleet key --name ann --key /media/stick/order.key",
 		Args:    noArguments,
@@ -142,7 +142,8 @@ change the hosts, within the policy of each.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&file, "key", "", "file of the private key (default linerate/order.key in $XDG_CONFIG_HOME or ~/.config)")
+	c.Flags().StringVar(&file, "key", "",
+		"file of the private key (default linerate/order.key in $XDG_CONFIG_HOME or ~/.config)")
 	c.Flags().StringVar(&name, "name", "", "your name, as hosts are to know it (default: your user name)")
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -40,8 +41,9 @@ type signing struct {
 
 func (s *signing) add(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringSliceVar(&s.keys, "key", nil, "file of a private key that signs; may be repeated where hosts ask for two people "+
-		"(default: what `linerate-hub fleet key` made)")
+	flags.StringSliceVar(&s.keys, "key", nil,
+		"file of a private key that signs; may be repeated where hosts ask for two people "+
+			"(default: what `linerate-hub fleet key` made)")
 	flags.DurationVar(&s.valid, "valid", 23*time.Hour, "how long the signatures are valid, at most 23h59m")
 	flags.BoolVar(&s.yes, "yes", false, "sign without asking")
 	flags.BoolVar(&s.wait, "wait", false, "wait until the rollout is done or halted")
@@ -121,7 +123,8 @@ Each host carries out what its own policy and keys allow: see linerate agent --o
 				return err
 			}
 			var draft conduct.Draft
-			q := desk.Request{Do: desk.DoPlan, Selection: chosen, Change: &change, Timing: &timing, ValidMS: s.valid.Milliseconds()}
+			q := desk.Request{Do: desk.DoPlan, Selection: chosen, Change: &change, Timing: &timing,
+				ValidMS: s.valid.Milliseconds()}
 			if err := a.call(cmd, f, q, &draft, nil); err != nil {
 				return err
 			}
@@ -145,7 +148,7 @@ Each host carries out what its own policy and keys allow: see linerate agent --o
 	flags.DurationVar(&change.Window, "window", 10*time.Second, "how long the metric is read each time")
 	flags.DurationVar(&change.Pause, "pause", 2*time.Second, "between a change and the reading after it")
 	flags.IntVar(&change.Pairs, "pairs", 10, "pairs of readings of an experiment on one host")
-	flags.DurationVar(&timing.Deadline, "deadline", timing.Deadline, "how long a trial lasts that nobody confirms")
+	flags.DurationVar(&timing.Deadline, "deadline", timing.Deadline, "how long a trial lasts without a confirmation")
 	flags.DurationVar(&timing.Settle, "settle", timing.Settle, "from the start of a trial to its confirmation")
 	flags.DurationVar(&timing.Soak, "soak", timing.Soak, "from the last change of a stage to its measurements")
 	flags.DurationVar(&timing.LongSoak, "long-soak", timing.LongSoak, "the same in the waves of 10 and 50 %")
@@ -259,7 +262,8 @@ func (a *app) agree(s signing, question string) error {
 }
 
 // follow waits until a rollout is halted or done. A hub that restarts meanwhile is waited for.
-func (a *app) follow(cmd *cobra.Command, f *runFlags, doc report.FleetRolloutDocument) (report.FleetRolloutDocument, error) {
+func (a *app) follow(cmd *cobra.Command, f *runFlags, doc report.FleetRolloutDocument) (report.FleetRolloutDocument,
+	error) {
 	for doc.Phase != string(rollout.Done) && (doc.Phase != string(rollout.Halted) || doc.Harm) {
 		select {
 		case <-cmd.Context().Done():
@@ -288,7 +292,7 @@ func (a *app) follow(cmd *cobra.Command, f *runFlags, doc report.FleetRolloutDoc
 func (a *app) haltCommand(f *runFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "halt ROLLOUT", Short: "Stop a rollout: no further order leaves the hub",
-		Long: `halt needs no key. Trials that nobody confirms end at their deadlines, at the hosts alone. What is confirmed
+		Long: `halt needs no key. Trials end at their deadlines, at the hosts alone. What is confirmed
 stays until undo.`,
 		RunE: func(cmd *cobra.Command, words []string) error {
 			if len(words) != 1 {
@@ -398,14 +402,15 @@ func writeRollout(w io.Writer, doc *report.FleetRolloutDocument) {
 	if len(doc.Looks) > 0 {
 		fmt.Fprintf(t, "\nafter\tpairs\teffect\tt\tboundary\tharm\n")
 		for _, l := range doc.Looks {
-			fmt.Fprintf(t, "%s\t%d\t%+.1f %%\t%.2f\t%.2f\t%s\n", l.Stage, l.Pairs, 100*l.Effect, l.T, l.Boundary, l.Harm)
+			fmt.Fprintf(t, "%s\t%d\t%+.1f %%\t%.2f\t%.2f\t%s\n", l.Stage, l.Pairs, 100*math.Expm1(l.Effect), l.T,
+				l.Boundary, l.Harm)
 		}
 	}
 	fmt.Fprintf(t, "\nhost\tstage\tstate\texperiment\tlast answer\n")
 	for _, h := range doc.Hosts[:min(len(doc.Hosts), hostsShown)] {
 		text := ""
 		if e := h.Experiment; e != nil {
-			text = fmt.Sprintf("%+.1f %% ± %.1f", 100*e.Effect, 100*e.Error)
+			text = fmt.Sprintf("%+.1f %% ± %.1f", 100*math.Expm1(e.Effect), 100*math.Exp(e.Effect)*e.Error)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", h.Name, h.Stage, h.State, text, h.Answer)
 	}

@@ -34,6 +34,17 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	node := filepath.Join(t.TempDir(), "linerate-node.service")
+	if err := os.WriteFile(node, []byte(daemon.NodeUnit("/bin/true")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "verify", "--man=no", node).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("systemd-analyze verify of the node: %v\n%s", err, out)
+	}
+	if out, err := exec.Command(analyze, "security", "--offline=true", "--no-pager", "--threshold=15",
+		node).CombinedOutput(); err != nil {
+		t.Errorf("systemd-analyze security of the node: %v\n%s", err, out)
+	}
 	// The rest is the network: a page for other hosts, and targets to measure. systemd 252 rated
 	// 1.4.
 	if level > 1.5 {

@@ -58,7 +58,27 @@ func TestUnits(t *testing.T) {
 		len(out) > 0 {
 		t.Errorf("verify, with rules: %v\n%s", err, out)
 	}
+	orders, err := os.ReadFile("../../../dist/systemd/linerate-orders.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text["linerate-orders.service"] = string(orders)
+	name := filepath.Join(dir, "linerate-orders.service")
+	here := strings.ReplaceAll(string(orders), "/usr/local/bin/linerate", self)
+	if err := os.WriteFile(name, []byte(here), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "verify", name).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("verify, with orders: %v\n%s", err, out)
+	}
+	// It writes to the kernel's settings, and has the host's network namespace, devices and users.
+	if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=28",
+		name).CombinedOutput(); err != nil {
+		t.Errorf("security, with orders: %v\n%s", err, out)
+	}
 	for name, want := range map[string]string{
+		"linerate-orders.service": "\nExecStart=/usr/local/bin/linerate agent --orders --group linerate " +
+			"--state /var/lib/linerate\n",
 		"linerate-agent.socket":  "\nListenStream=" + DefaultSocket + "\n",
 		"linerate-agent.service": "\nExecStart=/usr/local/bin/linerate agent --group linerate --state /var/lib/linerate\n",
 	} {

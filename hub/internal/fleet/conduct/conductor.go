@@ -228,7 +228,7 @@ func (c *Conductor) Begin(d *Draft, orders [][]byte, by string) error {
 		events := []rollout.Event{}
 		for i, h := range d.Hosts {
 			if h.Of != "" {
-				events = append(events, rollout.Event{Kind: rollout.Told, Host: i, Orders: []executor.Standing{{Order: h.Of,
+				events = append(events, rollout.Event{Kind: rollout.Stated, Host: i, Orders: []executor.Standing{{Order: h.Of,
 					Rollout: d.Plan.ID, Verb: order.Try, Answer: order.Answer{Order: h.Of, Code: order.Committed}}}})
 			}
 		}

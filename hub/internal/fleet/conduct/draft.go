@@ -86,8 +86,8 @@ func (c Change) Check(t rollout.Timing) error {
 	case c.Pairs < MinPairs || c.Pairs > MaxPairs:
 		return fmt.Errorf("%d pairs: want %d to %d", c.Pairs, MinPairs, MaxPairs)
 	case c.Pause < 0 || t.Deadline < c.Window+c.Pause+slack:
-		return fmt.Errorf("a trial of %v is too short for a pause of %v and a window of %v: want %v more", t.Deadline, c.Pause,
-			c.Window, slack)
+		return fmt.Errorf("a trial of %v is too short for a pause of %v and a window of %v: want %v more", t.Deadline,
+			c.Pause, c.Window, slack)
 	case t.Deadline < order.MinDeadline || t.Deadline > order.MaxDeadline:
 		return fmt.Errorf("a trial of %v: want %v to %v", t.Deadline, order.MinDeadline, order.MaxDeadline)
 	}
@@ -98,8 +98,8 @@ func (c Change) Check(t rollout.Timing) error {
 // nothing of where the rollout stands.
 func (d *Draft) experiments() string { return d.Plan.ID + "-x" }
 
-// OrderHost returns the id of a member as orders spell it. The ids are ULIDs, which mean the same in
-// both cases.
+// OrderHost returns the id of a member as orders spell it. The ids are ULIDs, which mean the same
+// in both cases.
 func OrderHost(member string) string { return strings.ToLower(member) }
 
 // MemberOf is the reverse of [OrderHost].

@@ -77,6 +77,8 @@ func (c *Conductor) NewDraft(ctx context.Context, change Change, timing rollout.
 			reason = "it is in rollout " + taken[h.ID] + ", which is not over"
 		case !answered:
 			reason = "it does not answer"
+		case h.Class == "":
+			reason = "its class is not known yet: the hub has no facts of it"
 		case value.Error != "":
 			reason = "the knob is " + value.Error
 		case report.err != nil:
@@ -207,7 +209,7 @@ func (c *Conductor) Again(ctx context.Context, id string, kind Kind, valid time.
 			}
 		}
 		if len(orders) > 0 || r.m.State(i) != rollout.Pending {
-			if err := r.noteLocked(rollout.Event{Kind: rollout.Told, Host: i, Orders: orders}); err != nil {
+			if err := r.noteLocked(rollout.Event{Kind: rollout.Stated, Host: i, Orders: orders}); err != nil {
 				return nil, err
 			}
 		}

@@ -464,5 +464,5 @@ func (r *running) askOne(ctx context.Context, host int, id string, was rollout.S
 		return
 	}
 	r.told[host] = string(was) + string(text)
-	_ = r.noteLocked(rollout.Event{Kind: rollout.Told, Host: host, Orders: report.Orders})
+	_ = r.noteLocked(rollout.Event{Kind: rollout.Stated, Host: host, Orders: report.Orders})
 }

@@ -53,8 +53,10 @@ func (w *way) take(m bus.Message) {
 	if c == nil {
 		return // late
 	}
-	d := message.Done{Error: errAbsent.Error()}
-	if !m.Absent && json.Unmarshal(m.Data, &d) != nil {
+	var d message.Done
+	if m.Absent {
+		d.Error = errAbsent.Error()
+	} else if json.Unmarshal(m.Data, &d) != nil {
 		d = message.Done{Error: "the answer is not one of this protocol"}
 	}
 	select {
@@ -190,7 +192,7 @@ func (d *Desk) candidates(selection string) ([]conduct.Candidate, error) {
 		}
 		c := conduct.Candidate{Name: h.Name}
 		c.Host.ID, c.Host.Class = conduct.OrderHost(h.ID), h.Class
-		if role := h.Labels["role"]; role != "" {
+		if role := h.Labels["role"]; role != "" && h.Class != "" {
 			c.Host.Class = strings.TrimSpace(c.Host.Class + " " + role)
 		}
 		c.Host.Rack, c.Host.Quorum, c.Host.Site = h.Labels["rack"], h.Labels["quorum"], h.Labels["site"]

@@ -7,8 +7,8 @@
 // ([Host]), or one that a test simulates. The node reads; whatever only root may read or do, the
 // source asks root's agent for over its local socket, and the agent decides alone.
 //
-// Orders and measurements are [Tasks]. A node does one at a time, in the order of their arrival, and
-// keeps at most eight waiting. It neither reads an order nor remembers one: root's agent checks it,
+// Orders and measurements are [Tasks]. A node does one at a time, in the order of their arrival,
+// and keeps at most eight waiting. It neither reads an order nor remembers one: root's agent checks it,
 // carries it out once, and answers a repeated one as before. So a node that dies between an order
 // and its answer loses only the answer.
 //

@@ -73,7 +73,8 @@ func (n *Node) do(ctx context.Context, t message.Task) message.Done {
 func (n *Node) done(t message.Task, d message.Done) {
 	b, err := json.Marshal(d)
 	if err == nil && len(b) > message.MostDone {
-		b, err = json.Marshal(message.Done{Error: fmt.Sprintf("the answer has %d bytes, more than %d", len(b), message.MostDone)})
+		d = message.Done{Error: fmt.Sprintf("the answer has %d bytes, more than %d", len(b), message.MostDone)}
+		b, err = json.Marshal(d)
 	}
 	if err == nil {
 		err = n.conn.Send(bus.FromHost(n.id, message.TaskDone(t.Token)), "", b)

@@ -50,8 +50,8 @@ type Look struct {
 // in these hours: not yet changed, or, in the last wave, changed long before. Each serves once.
 func (m *Machine) matchControls() map[int]int { return m.controlsOf(Committed) }
 
-// Wanted returns the hosts whose figures this stage needs from before it: those that it is to change,
-// and the like ones that they will be compared with.
+// Wanted returns the hosts whose figures this stage needs from before it: those that it is to
+// change, and the like ones that they will be compared with.
 func (m *Machine) Wanted() []int {
 	var all []int
 	for changed, like := range m.controlsOf(Pending) {

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/linerate/linerate/internal/peer/executor"
@@ -49,7 +50,7 @@ const (
 	Stopped  Kind = "stopped"  // By: a person
 	UndoAll  Kind = "undo-all" // By: a person
 	Started  Kind = "started"  // the hub has started again
-	Told     Kind = "told"     // Host, Orders: what the host reports of all its orders
+	Stated   Kind = "stated"   // Host, Orders: what the host reports of all its orders
 	Held     Kind = "held"     // By: why the hub cannot go on, such as signatures that have expired
 	Ticked   Kind = "ticked"   // time has passed: the machine looks for silent hosts and moves on
 )
@@ -244,7 +245,7 @@ func (m *Machine) Apply(e Event) {
 		m.halt("stopped by %s", e.By)
 	case Held:
 		m.halt("%s", e.By)
-	case Told:
+	case Stated:
 		m.Reported(e.Host, executor.Report{Orders: e.Orders})
 	case UndoAll:
 		m.phase, m.since = Unwinding, m.now
@@ -359,7 +360,7 @@ func (m *Machine) measured(e Event) {
 		}
 		h.benefit = lowerTail(-e.Effect/e.Error, df)
 		if p := lowerTail(e.Effect/e.Error, df); p < experimentLevel/float64(m.experiments()) {
-			m.harmed("the experiment on host %s shows harm: %.1f %%", m.plan.Hosts[e.Host].ID, 100*e.Effect)
+			m.harmed("the experiment on host %s shows harm: %.1f %%", m.plan.Hosts[e.Host].ID, 100*math.Expm1(e.Effect))
 		}
 		return
 	}
@@ -545,7 +546,9 @@ func (m *Machine) next() {
 		m.phase = Done
 		return
 	}
-	m.proven = m.proven || m.provenAlone()
+	if m.stage == Wave50 {
+		m.proven = m.proven || m.provenAlone()
+	}
 	if m.stage == Wave50 && !m.proven {
 		// After a person has resumed, the stage is complete and the last wave begins.
 		m.stage++

@@ -1,0 +1,375 @@
+package conduct
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/hub/internal/fleet/message"
+	"github.com/linerate/linerate/hub/internal/fleet/rollout"
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/peer/executor"
+	"github.com/linerate/linerate/internal/peer/order"
+	"github.com/linerate/linerate/internal/peer/policy"
+)
+
+const (
+	rmem   = knob.ID("sysctl:net.core.rmem_max")
+	before = knob.Value("200000")
+	after  = knob.Value("300000")
+)
+
+var ann = ed25519.NewKeyFromSeed([]byte(strings.Repeat("a", ed25519.SeedSize)))
+
+// simulated are hosts with real executors and journals over disks in memory.
+type simulated struct {
+	mu     sync.Mutex
+	hosts  map[string]*simHost
+	rng    *rand.Rand
+	effect float64 // on the metric, of the change
+	quiet  bool    // no traffic
+	lose   func(host string, n int) (request, answer bool)
+	orders int
+	start  time.Time
+	ahead  time.Duration // of the clock of the hosts
+}
+
+type simHost struct {
+	disk  *durable.Mem
+	knobs *knob.Memory
+}
+
+func simulate(n int) (*simulated, []Candidate) {
+	s := &simulated{hosts: make(map[string]*simHost), rng: rand.New(rand.NewPCG(1, 2)), effect: 1.5,
+		start: time.Now()}
+	var all []Candidate
+	for i := range n {
+		id := fmt.Sprintf("h%d", i)
+		s.hosts[id] = &simHost{disk: durable.NewMem(), knobs: knob.NewMemory(map[knob.ID]knob.Value{rmem: before})}
+		all = append(all, Candidate{Host: rollout.Host{ID: id, Class: "c", Rack: "r-" + id}, Name: id})
+	}
+	return s, all
+}
+
+func (s *simulated) executor(id string) *executor.Executor {
+	h := s.hosts[id]
+	return executor.New(executor.Config{Host: id, State: "/s", FS: h.disk, Read: h.knobs.Read,
+		Keys: func() (order.Keys, error) { return order.Keys{"ann": ann.Public().(ed25519.PublicKey)}, nil },
+		Policy: func() (policy.Policy, error) {
+			p := policy.Default()
+			p.Changes.Allow = []knob.ID{rmem}
+			return p, nil
+		},
+		BootID: func() (string, error) { return "boot", nil },
+		Open:   func() (*journal.Journal, error) { return s.journal(id) }})
+}
+
+func (s *simulated) journal(id string) (*journal.Journal, error) {
+	h := s.hosts[id]
+	return journal.Open(journal.Options{Dir: "/s", FS: h.disk, Backend: h.knobs, Catalog: knob.Catalogue(),
+		Mode: journal.Deadline, Unguarded: true, BootID: "boot",
+		Boottime: func() time.Duration { return time.Hour + time.Since(s.start) + s.ahead },
+		Identify: func(knob.ID) journal.Identity { return journal.Identity{} }})
+}
+
+var errLost = errors.New("lost")
+
+func (s *simulated) Order(ctx context.Context, host string, envelope []byte) (order.Answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.orders++
+	var request, answer bool
+	if s.lose != nil {
+		request, answer = s.lose(host, s.orders)
+	}
+	if request {
+		return order.Answer{}, errLost
+	}
+	a := s.executor(host).Execute(ctx, envelope)
+	if answer {
+		return order.Answer{}, errLost
+	}
+	return a, nil
+}
+
+func (s *simulated) Measure(_ context.Context, host string, _ message.Figure) (float64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.quiet {
+		return 0, errors.New("no traffic to judge by")
+	}
+	v := 1e6 * (1 + 0.01*s.rng.NormFloat64())
+	if s.hosts[host].knobs.Values()[rmem] == after {
+		v *= s.effect
+	}
+	return v, nil
+}
+
+func (s *simulated) Report(ctx context.Context, host, rollout string) (executor.Report, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j, err := s.journal(host) // the guard: it takes a trial back at its deadline
+	if err == nil {
+		_, err = j.Recover(ctx)
+		err = errors.Join(err, j.Close())
+	}
+	if err != nil {
+		return executor.Report{}, err
+	}
+	return s.executor(host).Report(ctx, rollout)
+}
+
+func (s *simulated) Knob(_ context.Context, hosts []string, id knob.ID) (map[string]Reading, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make(map[string]Reading)
+	for _, h := range hosts {
+		all[h] = Reading{Value: s.hosts[h].knobs.Values()[id]}
+	}
+	return all, nil
+}
+
+func (s *simulated) Seen(string) time.Time { return time.Now() }
+
+// holding counts the hosts that hold a value.
+func (s *simulated) holding(v knob.Value) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, h := range s.hosts {
+		if h.knobs.Values()[rmem] == v {
+			n++
+		}
+	}
+	return n
+}
+
+// running begins to conduct. stop is what a kill leaves: everything that counts is on the disk.
+func (s *simulated) conduct(t *testing.T, disk durable.FS) (c *Conductor, stop func()) {
+	t.Helper()
+	c, err := Open(Options{Dir: "/rollouts", FS: disk, Hosts: s, Log: slog.New(slog.DiscardHandler),
+		Every: 5 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { c.Run(ctx) })
+	stop = func() { cancel(); done.Wait() }
+	t.Cleanup(stop)
+	return c, stop
+}
+
+var quick = rollout.Timing{Deadline: 20 * time.Second, Settle: 20 * time.Millisecond, Soak: 10 * time.Millisecond,
+	LongSoak: 10 * time.Millisecond, Collect: 300 * time.Millisecond}
+
+func draft(t *testing.T, c *Conductor, all []Candidate) *Draft {
+	t.Helper()
+	d, err := c.NewDraft(t.Context(), Change{Knob: rmem, To: after, Metric: message.Sent, Window: time.Millisecond,
+		Pairs: 4}, quick, time.Hour, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func begin(t *testing.T, c *Conductor, d *Draft) {
+	t.Helper()
+	orders, err := d.Sign(func(e *order.Envelope) { e.Sign("ann", ann) })
+	if err == nil {
+		err = c.Begin(d, orders, "ann")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits for a phase. Patience only guards against hanging.
+func until(t *testing.T, c *Conductor, id, phase string) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		doc, err := c.Document(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if doc.Phase == phase {
+			return
+		}
+		if doc.Phase == "halted" && !doc.Harm || time.Now().After(deadline) {
+			t.Fatalf("not %s: %+v", phase, doc)
+		}
+	}
+}
+
+// TestKept: a change that helps reaches every host, although orders and answers are lost; undo
+// takes it back, also for a hub that has lost its disk.
+func TestKept(t *testing.T) {
+	s, all := simulate(4)
+	s.lose = func(_ string, n int) (bool, bool) { return n%5 == 0, n%7 == 0 }
+	disk := durable.NewMem()
+	c, stop := s.conduct(t, disk)
+	d := draft(t, c, all)
+	begin(t, c, d)
+	until(t, c, d.Plan.ID, "done")
+	if n := s.holding(after); n != 4 {
+		t.Errorf("%d hosts hold the new value", n)
+	}
+	doc, _ := c.Document(d.Plan.ID)
+	if !doc.Proven || doc.States["committed"] != 4 || doc.Hosts[0].Experiment == nil {
+		t.Errorf("%+v", doc)
+	}
+	stop()
+	// Another hub, with an empty disk.
+	s.lose = nil
+	c, _ = s.conduct(t, durable.NewMem())
+	if _, err := c.Again(t.Context(), d.Plan.ID, Undo, time.Hour); !errors.Is(err, ErrNoRollout) {
+		t.Error(err)
+	}
+	lost, err := c.UndoLost(t.Context(), d.Plan.ID, all, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin(t, c, lost)
+	until(t, c, d.Plan.ID, "done")
+	if n := s.holding(before); n != 4 {
+		t.Errorf("%d hosts hold the old value", n)
+	}
+}
+
+// TestHarm: a change that does harm stays on no host.
+func TestHarm(t *testing.T) {
+	s, all := simulate(4)
+	s.effect = 0.7
+	c, _ := s.conduct(t, durable.NewMem())
+	d := draft(t, c, all)
+	begin(t, c, d)
+	until(t, c, d.Plan.ID, "done")
+	doc, _ := c.Document(d.Plan.ID)
+	if n := s.holding(before); n != 4 || !doc.Harm || !strings.Contains(doc.Halted, "shows harm") {
+		t.Errorf("%d hosts hold the old value: %+v", n, doc)
+	}
+}
+
+// TestNoTraffic: without a measurement there is no result, and nothing is kept.
+func TestNoTraffic(t *testing.T) {
+	s, all := simulate(4)
+	s.quiet = true
+	c, _ := s.conduct(t, durable.NewMem())
+	d := draft(t, c, all)
+	begin(t, c, d)
+	until2 := time.Now().Add(2 * time.Minute)
+	for {
+		doc, err := c.Document(d.Plan.ID)
+		if err != nil || time.Now().After(until2) {
+			t.Fatal(doc, err)
+		}
+		if doc.Phase == "halted" {
+			if !strings.Contains(doc.Halted, "no traffic to judge by") || doc.Harm || s.holding(after) != 0 {
+				t.Errorf("%+v", doc)
+			}
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestRestarts kills the hub after each order that a rollout sends. It is halted then, says what
+// each host has, and an undo by a person leaves no host with the change.
+func TestRestarts(t *testing.T) {
+	for kill := 1; kill <= 28; kill += 3 {
+		s, all := simulate(3)
+		disk := durable.NewMem()
+		c, stop := s.conduct(t, disk)
+		d := draft(t, c, all)
+		killed := make(chan struct{})
+		s.lose = func(_ string, n int) (bool, bool) {
+			if n == kill {
+				close(killed)
+			}
+			return false, n >= kill // what the hub hears after its death counts for nothing
+		}
+		begin(t, c, d)
+		<-killed
+		stop()
+		s.mu.Lock()
+		s.lose, s.ahead = nil, time.Hour // the deadlines pass
+		s.mu.Unlock()
+		c, stop = s.conduct(t, disk.CrashClone(0, rand.New(rand.NewPCG(uint64(kill), 3))))
+		doc, err := c.Document(d.Plan.ID)
+		if err != nil || doc.Phase != "halted" || doc.Halted != "the hub has started again" {
+			t.Fatalf("kill %d: %+v, %v", kill, doc, err)
+		}
+		if _, err := c.Again(t.Context(), d.Plan.ID, Resume, time.Hour); !errors.Is(err, ErrNotNow) {
+			t.Errorf("kill %d: resumed at once: %v", kill, err)
+		}
+		undo, err := c.Again(t.Context(), d.Plan.ID, Undo, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin(t, c, undo)
+		until(t, c, d.Plan.ID, "done")
+		for id, h := range s.hosts {
+			changes, err := journal.History(h.disk, "/s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, change := range changes {
+				if change.State == journal.Committed {
+					t.Errorf("kill %d: host %s keeps %+v", kill, id, change)
+				}
+			}
+		}
+		stop()
+	}
+}
+
+// TestUnsigned: the hub takes no order but those of the draft.
+func TestUnsigned(t *testing.T) {
+	s, all := simulate(3)
+	c, _ := s.conduct(t, durable.NewMem())
+	d := draft(t, c, all)
+	orders, err := d.Sign(func(e *order.Envelope) { e.Sign("ann", ann) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsigned, err := d.Sign(func(*order.Envelope) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := append(orders[:len(orders):len(orders)], orders[0])
+	for name, set := range map[string][][]byte{"none": nil, "one missing": orders[1:], "one more": more,
+		"unsigned": unsigned} {
+		if err := c.Begin(d, set, "ann"); !errors.Is(err, ErrUnsigned) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	d.NotAfter = time.Now().Unix() - 1
+	d.NotBefore = d.NotAfter - 60
+	begin(t, c, d)
+	for {
+		doc, err := c.Document(d.Plan.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if doc.Phase == "halted" {
+			if !strings.Contains(doc.Halted, "expired") {
+				t.Errorf("%+v", doc)
+			}
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if again, err := c.NewDraft(t.Context(), d.Change, quick, time.Hour, all); !errors.Is(err, ErrNothing) ||
+		!strings.Contains(again.Missing[0].Reason, "which is not over") {
+		t.Errorf("a host in two rollouts: %v", err)
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package sys
+
+// Exec is not supported.
+func Exec(string, []string, []string) error { return ErrNotSupported }
