@@ -42,8 +42,8 @@ signed orders. It reads three files in /etc/linerate, which only root may be abl
 host.id has the id of this host in the fleet, and order.keys a name and a public key on each
 line. policy.yaml says what the fleet may do here; without it, nothing is changed. linerate fleet
 trust writes them. Each order needs a signature of a person on that list, whatever the process
-that brings it says. A change is a trial with a deadline: without a signed confirmation the host takes it back, without the
-network. --check prints what the three files allow, and ends.
+that brings it says. A change is a trial with a deadline: without a signed confirmation the host
+takes it back, without the network. --check prints what the three files allow, and ends.
 
 dist/systemd/linerate-agent.socket is a unit for systemd, which opens the socket and confines
 the agent.`,
