@@ -159,7 +159,8 @@ func (t Tree) Load(ctx context.Context, name, parameters string) error {
 
 func load(ctx context.Context, file, parameters string) error {
 	if packed(file) != "" && !unpacks(file) {
-		if _, err := (tool.System{}).Run(ctx, "insmod", append([]string{file}, strings.Fields(parameters)...)...); err != nil {
+		words := append([]string{file}, strings.Fields(parameters)...)
+		if _, err := (tool.System{}).Run(ctx, "insmod", words...); err != nil {
 			return fmt.Errorf("load %s: %w", file, err)
 		}
 		return nil
