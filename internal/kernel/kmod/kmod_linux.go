@@ -53,7 +53,8 @@ func (t Tree) file(name string) (file string, needs []string, err error) {
 	return "", nil, fmt.Errorf("module %s in %s: %w", name, t, fs.ErrNotExist)
 }
 
-// at returns the path of an entry of modules.dep, which is relative unless depmod was run with another option.
+// at returns the path of an entry of modules.dep, which is relative unless depmod was run with an
+// option that makes it absolute.
 func (t Tree) at(file string) string {
 	if filepath.IsAbs(file) {
 		return file
