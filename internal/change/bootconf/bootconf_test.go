@@ -110,9 +110,11 @@ func FuzzRead(f *testing.F) {
 func TestModuleOptions(t *testing.T) {
 	t.Parallel()
 	root := fstest.MapFS{
-		"etc/modprobe.d/a.conf":     {Data: []byte("options e1000 RxIntDelay=0 InterruptThrottleRate=3000,3000\noptions igb x=1\n")},
+		"etc/modprobe.d/a.conf": {Data: []byte("options e1000 RxIntDelay=0 InterruptThrottleRate=3000,3000\n" +
+			"options igb x=1\n")},
 		"usr/lib/modprobe.d/z.conf": {Data: []byte("options e1000 RxIntDelay=5\n")},
-		"proc/cmdline":              {Data: []byte("quiet e1000.TxIntDelay=1 snd-hda.x=2 e1000.InterruptThrottleRate=\"1\" e1000e.y=3\n")},
+		"proc/cmdline": {Data: []byte("quiet e1000.TxIntDelay=1 snd-hda.x=2 " +
+			"e1000.InterruptThrottleRate=\"1\" e1000e.y=3\n")},
 	}
 	want := map[string]string{"RxIntDelay": "5", "InterruptThrottleRate": "1", "TxIntDelay": "1"}
 	if got := bootconf.ModuleOptions(root, "e1000"); !maps.Equal(got, want) {

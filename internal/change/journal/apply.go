@@ -118,8 +118,8 @@ func (j *Journal) plan(ctx context.Context, settings []knob.Setting) ([]knob.Set
 }
 
 // displacement refuses a write that creates an interface anew on which a change is in force, and a
-// change on an interface that the end of a trial creates anew: the journal knows an interface by its
-// index, which such a write changes.
+// change on an interface that the end of a trial creates anew: the journal knows an interface by
+// its index, which such a write changes.
 func (j *Journal) displacement(id knob.ID) error {
 	displacer, ok := j.options.Backend.(knob.Displacer)
 	if !ok {

@@ -143,7 +143,8 @@
 // the system's rounding of ours; the note then names both values. The kernel reuses the numbers of
 // ended network namespaces within a boot, see Identity. The times of a change mean nothing in
 // another time namespace. Control groups are those of version 2; systemd is asked through busctl(1)
-// and gets two seconds. On Windows no second line replaces a killed guard: the next command does, and
-// after a restart of the host too, because a registry keeps what is on trial. After a power loss the mark may count too few
-// records, so a failing disk that then damages the last record makes it look like a torn write.
+// and gets two seconds. On Windows no second line replaces a killed guard: the next command does,
+// and after a restart of the host too, because a registry keeps what is on trial. After a power
+// loss the mark may count too few records, so a failing disk that then damages the last record
+// makes it look like a torn write.
 package journal

@@ -27,8 +27,8 @@ func ownSession(command *exec.Cmd) error {
 	return nil
 }
 
-// passPipes lets the guard inherit the ends of two pipes, and no other handle. A guard in the job of
-// a session that ends with its processes leaves that job, where the job allows it.
+// passPipes lets the guard inherit the ends of two pipes, and no other handle. A guard in the job
+// of a session that ends with its processes leaves that job, where the job allows it.
 func passPipes(command *exec.Cmd, life, ready *os.File) error {
 	var handles []syscall.Handle
 	for _, f := range []*os.File{life, ready} {
@@ -83,8 +83,8 @@ func cutLoose(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// endParent ends the writer if it is still the process that started this one: its number may be that
-// of a later process, which began after this one. Windows has no request to end that a program
+// endParent ends the writer if it is still the process that started this one: its number may be
+// that of a later process, which began after this one. Windows has no request to end that a program
 // without windows receives.
 func endParent(writer int, force bool) {
 	if writer <= 1 || os.Getppid() != writer || !force {

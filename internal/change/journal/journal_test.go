@@ -483,7 +483,8 @@ func (displacing) Displaces(id knob.ID) []string {
 // TestDisplacedInterface: a change that creates an interface anew and a change on that interface
 // exclude each other, because the journal knows an interface by its index.
 func TestDisplacedInterface(t *testing.T) {
-	k := newKnobs(map[knob.ID]knob.Value{"module:e1000/RxIntDelay": "absent", "link:eth1/mtu": "1500", "link:eth2/mtu": "1500"})
+	k := newKnobs(map[knob.ID]knob.Value{"module:e1000/RxIntDelay": "absent", "link:eth1/mtu": "1500",
+		"link:eth2/mtu": "1500"})
 	j := open(t, options(durable.NewMem(), displacing{k}, &clock{}))
 	apply(t, j, journal.Request{}, "link:eth2/mtu", "9000")
 	on := apply(t, j, journal.Request{}, "link:eth1/mtu", "9000")

@@ -41,8 +41,8 @@ const (
 	FormOption Form = "option" // one number, or absent: an entry of a file or registry that need not exist
 )
 
-// Absent is the value of an entry that does not exist, where the definition has FormOption, and of a
-// parameter that a module was loaded without. Writing it removes the entry.
+// Absent is the value of an entry that does not exist, where the definition has FormOption, and of
+// a parameter that a module was loaded without. Writing it removes the entry.
 const Absent Value = "absent"
 
 // Definition is the knowledge about one knob, or about all that match its pattern.
@@ -78,7 +78,8 @@ type Definition struct {
 	Persist string `json:"persist,omitempty"` // who owns the value across reboots
 	Since   string `json:"since,omitempty"`   // first kernel that has it
 	Source  string `json:"source"`
-	// Undo is what an undo takes. The files of a catalogue do not have it: it follows from the rest.
+	// Undo is what an undo takes. The files of a catalogue do not have it: it follows from the
+	// rest.
 	Undo Undo `json:"undo"`
 }
 
@@ -122,8 +123,8 @@ func (d Definition) Allowed() string {
 	return "one line of text"
 }
 
-// mayBeAbsent reports whether Absent is a value: an entry of a file or registry, or a parameter that
-// a module need not be loaded with.
+// mayBeAbsent reports whether Absent is a value: an entry of a file or registry, or a parameter
+// that a module need not be loaded with.
 func (d Definition) mayBeAbsent() bool {
 	return d.Form == FormOption || d.Form == FormList && d.Effect == EffectAtLoad
 }

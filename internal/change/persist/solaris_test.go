@@ -95,8 +95,8 @@ set-prop) echo "$@" >>orders; for word; do case $word in max_buf=*) echo "${word
 esac
 `
 
-// TestPropertyOfIllumosGoesBack persists a property, starts the host again, and undoes the change in
-// that boot: the script goes, the old value comes back, and the next start sets nothing.
+// TestPropertyOfIllumosGoesBack persists a property, starts the host again, and undoes the change
+// in that boot: the script goes, the old value comes back, and the next start sets nothing.
 func TestPropertyOfIllumosGoesBack(t *testing.T) {
 	dir, root, state := t.TempDir(), t.TempDir(), t.TempDir()
 	write := func(name, content string) {
@@ -139,7 +139,8 @@ func TestPropertyOfIllumosGoesBack(t *testing.T) {
 	}
 	boot := func(id string) *journal.Journal {
 		t.Helper()
-		j, err := journal.Open(journal.Options{Dir: state, Backend: native.Solaris(knob.Catalogue(), stubs(dir), durable.OS()),
+		j, err := journal.Open(journal.Options{Dir: state,
+			Backend:   native.Solaris(knob.Catalogue(), stubs(dir), durable.OS()),
 			Unguarded: true, BootID: id, Identify: func(knob.ID) journal.Identity { return journal.Identity{} }})
 		if err != nil {
 			t.Fatal(err)

@@ -53,7 +53,8 @@ func (t Tree) file(name string) (file string, needs []string, err error) {
 	return "", nil, fmt.Errorf("module %s in %s: %w", name, t, fs.ErrNotExist)
 }
 
-// at returns the path of an entry of modules.dep, which is relative unless depmod was told else.
+// at returns the path of an entry of modules.dep, which is relative unless depmod was run with an
+// option that makes it absolute.
 func (t Tree) at(file string) string {
 	if filepath.IsAbs(file) {
 		return file
@@ -159,7 +160,8 @@ func (t Tree) Load(ctx context.Context, name, parameters string) error {
 
 func load(ctx context.Context, file, parameters string) error {
 	if packed(file) != "" && !unpacks(file) {
-		if _, err := (tool.System{}).Run(ctx, "insmod", append([]string{file}, strings.Fields(parameters)...)...); err != nil {
+		words := append([]string{file}, strings.Fields(parameters)...)
+		if _, err := (tool.System{}).Run(ctx, "insmod", words...); err != nil {
 			return fmt.Errorf("load %s: %w", file, err)
 		}
 		return nil

@@ -38,7 +38,8 @@ kernel/drivers/net/ethernet/intel/e1000e/e1000e.ko.xz: kernel/drivers/ptp/ptp.ko
 
 func TestPacked(t *testing.T) {
 	t.Parallel()
-	for file, want := range map[string]string{"/a/e1000.ko": "", "/a/e1000.ko.xz": "xz", "b.ko.zst": "zst", "c.ko.gz": "gz"} {
+	for file, want := range map[string]string{"/a/e1000.ko": "", "/a/e1000.ko.xz": "xz", "b.ko.zst": "zst",
+		"c.ko.gz": "gz"} {
 		if got := packed(file); got != want {
 			t.Errorf("%s: %q, want %q", file, got, want)
 		}

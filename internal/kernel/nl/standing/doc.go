@@ -3,8 +3,8 @@
 //
 // # Model
 //
-// [Take] returns a [Picture]: for each interface its name, addresses, flags and the like, and as the
-// kernel's own messages its addresses, routes, permanent neighbours, queueing disciplines and
+// [Take] returns a [Picture]: for each interface its name, addresses, flags and the like, and as
+// the kernel's own messages its addresses, routes, permanent neighbours, queueing disciplines and
 // classes. A picture is plain data that survives as JSON. What the package cannot put back is a
 // [Refusal] of Take: a port of a bridge, an interface with VLANs on it, filters, an XDP program, a
 // route over a nexthop object. So nothing is taken down that would not come back.

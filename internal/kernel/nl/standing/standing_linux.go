@@ -270,8 +270,8 @@ func (p *Picture) queues(c *nl.Client) error {
 	return nil
 }
 
-// asRequested turns the options that the kernel reports of an htb into those that it takes, in place:
-// the version is only the major one (htb_init), and the last number counts packets (struct
+// asRequested turns the options that the kernel reports of an htb into those that it takes, in
+// place: the version is only the major one (htb_init), and the last number counts packets (struct
 // tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts).
 func asRequested(message []byte) {
 	const tcaHtbInit, sizeGlob = 2, 20
@@ -344,7 +344,8 @@ func (p *Picture) routes(c *nl.Client) error {
 			}
 			over := p.over(attrs)
 			source := attrs.find(unix.RTA_PREFSRC)
-			if over == "" && !(source != nil && slices.ContainsFunc(own, func(a []byte) bool { return bytes.Equal(a, source) })) {
+			preferred := func(a []byte) bool { return source != nil && bytes.Equal(a, source) }
+			if over == "" && !slices.ContainsFunc(own, preferred) {
 				continue
 			}
 			protocol, table := m.Data[5], m.Data[4]
