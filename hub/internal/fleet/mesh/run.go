@@ -68,7 +68,7 @@ const (
 	// badSpread is how many median absolute deviations of like tests a delay is off, besides: on
 	// hosts with other work all round trips vary, and none of them is the path's.
 	badSpread = 10
-	badRate  = 0.5 // of the median of like tests
+	badRate   = 0.5 // of the median of like tests
 )
 
 // Run makes the tests of a campaign, judges them, tests the suspects again, and names the culprits.
