@@ -159,6 +159,11 @@ func (w *world) drop(port string, percent int) {
 // measure asks for a mesh as the command does.
 func (w *world) measure(m MeshRequest) *report.FleetMeasureDocument {
 	w.t.Helper()
+	// The neighbours of all namespaces share one table of 1024 places (neigh/default/gc_thresh3): what
+	// hosts of earlier meshes left there would make others unreachable.
+	for _, pid := range w.pids {
+		run(w.t, "", "nsenter", "-t", fmt.Sprint(pid), "-n", "ip", "neigh", "flush", "all")
+	}
 	ctx, stop := context.WithTimeout(w.t.Context(), 10*time.Minute)
 	defer stop()
 	var doc report.FleetMeasureDocument
@@ -297,11 +302,7 @@ func TestHundred(t *testing.T) {
 		t.Logf("%s loses %d %%: accused %s; %d tests in %.1f s", port, percent, culprit(doc), len(doc.Results), doc.Seconds)
 		w.drop("", 0)
 	}
-	innocent := 0
-	for trial := range 2 {
-		innocent += len(w.measure(MeshRequest{Partners: 5, Seed: uint64(9000 + trial)}).Culprits)
-	}
-	t.Logf("%d of %d faults are found; without a fault %d things are accused in 2 meshes", found, all, innocent)
+	t.Logf("%d of %d faults are found", found, all)
 	if found*100 < all*95 {
 		t.Errorf("%d of %d faults are found, want 95 %%", found, all)
 	}
@@ -309,5 +310,29 @@ func TestHundred(t *testing.T) {
 	t.Logf("load tests: %d results, %d times busy, %d left, %.1f s", len(doc.Results), doc.Refused, doc.Left, doc.Seconds)
 	if doc.Left > 0 || slices.ContainsFunc(doc.Results, func(r report.FleetMeasured) bool { return r.Error != "" }) {
 		t.Errorf("load tests are missing: %d left", doc.Left)
+	}
+}
+
+// TestInnocent measures 100 real responders without a fault, and prints why each test was bad.
+func TestInnocent(t *testing.T) {
+	testenv.Need(t, testenv.Soak)
+	if !inside(t) {
+		return
+	}
+	w := build(t, 10, 10)
+	accused := 0
+	for trial := range 3 {
+		doc := w.measure(MeshRequest{Partners: 5, Seed: uint64(9000 + trial)})
+		reasons := make(map[string]int)
+		for _, r := range doc.Results {
+			if r.Bad {
+				reasons[r.Reason]++
+			}
+		}
+		accused += len(doc.Culprits)
+		t.Logf("%d tests, bad ones by reason: %v; accused %+v", len(doc.Results), reasons, doc.Culprits)
+	}
+	if accused > 0 {
+		t.Errorf("%d things are accused without a fault", accused)
 	}
 }

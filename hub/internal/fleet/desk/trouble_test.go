@@ -32,9 +32,10 @@ func small(t *testing.T, o Options, hosts int) *swarm.Swarm {
 	return s
 }
 
-// TestHubClockYearOff starts the hub with a clock that is a year ahead, then right, then ahead again.
-// Hosts that joined under one clock stay under the other. A clock that is behind is not played here:
-// the embedded server compares expiries with the real clock, and would refuse what that hub signs.
+// TestHubClockYearOff starts the hub with a clock that is a year ahead, then right, then ahead
+// again. Hosts that joined under one clock stay under the other. A clock that is behind is not
+// played here: the embedded server compares expiries with the real clock, and would refuse what
+// that hub signs.
 func TestHubClockYearOff(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	o := options(t)
