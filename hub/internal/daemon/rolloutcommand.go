@@ -349,7 +349,11 @@ func writePlan(w io.Writer, doc *report.FleetPlanDocument) {
 			fmt.Fprintf(t, "%s\t%d\t%s\n", s.Name, s.Hosts, strings.Join(s.Classes, " "))
 		}
 	}
-	fmt.Fprintf(t, "\nhost\tstage\tholds\track\tsite\n")
+	holds := "holds"
+	if doc.Kind == string(conduct.Undo) {
+		holds = "goes back to"
+	}
+	fmt.Fprintf(t, "\nhost\tstage\t%s\track\tsite\n", holds)
 	for _, h := range doc.Hosts[:min(len(doc.Hosts), hostsShown)] {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", h.Name, h.Stage, h.Expect, h.Rack, h.Site)
 	}
