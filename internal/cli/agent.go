@@ -41,9 +41,9 @@ change nothing and name no file. Root and one group may ask. The agent runs unti
 orders. It reads three files in /etc/linerate, which only root may be able to change: host.id (the id
 of this host in the fleet), order.keys (a name and a public key on each line) and policy.yaml (what
 the fleet may do here; without it, nothing is changed). linerate fleet trust writes them. Each order
-needs a signature of a person on that list, whatever the process that brings it says. A change is a trial with a deadline: without a
-signed confirmation the host takes it back, without the network. --check prints what the three files
-allow, and ends.
+needs a signature of a person on that list, whatever the process that brings it says. A change is a
+trial with a deadline: without a signed confirmation the host takes it back, without the network.
+--check prints what the three files allow, and ends.
 
 dist/systemd/linerate-agent.socket is a unit for systemd, which opens the socket and confines
 the agent.`,

@@ -118,6 +118,10 @@ Each host carries out what its own policy and keys allow: see linerate agent --o
 			if err := change.Check(timing); err != nil {
 				return usageError{err}
 			}
+			if least := timing.Settle + 5*message.BeatEvery/3; timing.Deadline < least {
+				return usageError{fmt.Errorf("a trial of %v is too short: a host says every %v that it lives, and is confirmed "+
+					"after that; want %v", timing.Deadline, message.BeatEvery, least)}
+			}
 			keys, err := s.open(a.env)
 			if err != nil && !planOnly {
 				return err
