@@ -63,7 +63,7 @@ done
 reached() { fleet ask knob net.ipv4.tcp_wmem | grep -q '^3 of 3\|^     3'; }
 until_ 120 reached
 planned() { fleet apply --plan $quick 'net.ipv4.tcp_wmem=4096 131072 4194304' | grep -q 'on 3 hosts'; }
-quick='--window 1s --pause 300ms --pairs 4 --deadline 30s --settle 2s --soak 1s --long-soak 1s --collect 120s'
+quick='--window 1s --pause 300ms --pairs 4 --deadline 60s --settle 2s --soak 1s --long-soak 1s --collect 120s'
 until_ 60 planned
 fleet apply --plan $quick 'net.ipv4.tcp_wmem=4096 131072 4194304'
 holds '4096 8192 8192' h1 h2 h3

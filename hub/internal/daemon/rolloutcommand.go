@@ -118,6 +118,10 @@ Each host carries out what its own policy and keys allow: see linerate agent --o
 			if err := change.Check(timing); err != nil {
 				return usageError{err}
 			}
+			if least := timing.Settle + 5*message.BeatEvery/3; timing.Deadline < least {
+				return usageError{fmt.Errorf("a trial of %v is too short: a host says every %v that it lives, and is confirmed "+
+					"after that; want %v", timing.Deadline, message.BeatEvery, least)}
+			}
 			keys, err := s.open(a.env)
 			if err != nil && !planOnly {
 				return err
@@ -349,7 +353,11 @@ func writePlan(w io.Writer, doc *report.FleetPlanDocument) {
 			fmt.Fprintf(t, "%s\t%d\t%s\n", s.Name, s.Hosts, strings.Join(s.Classes, " "))
 		}
 	}
-	fmt.Fprintf(t, "\nhost\tstage\tholds\track\tsite\n")
+	holds := "holds"
+	if doc.Kind == string(conduct.Undo) {
+		holds = "goes back to"
+	}
+	fmt.Fprintf(t, "\nhost\tstage\t%s\track\tsite\n", holds)
 	for _, h := range doc.Hosts[:min(len(doc.Hosts), hostsShown)] {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", h.Name, h.Stage, h.Expect, h.Rack, h.Site)
 	}

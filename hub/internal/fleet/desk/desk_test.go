@@ -26,6 +26,9 @@ import (
 // patience is how long an event may take: a guard against hanging.
 const patience = 2 * time.Minute
 
+// own is how many connections a desk has itself: control, questions, documents and orders.
+const own = 4
+
 // running is a desk of a test.
 type running struct {
 	*Desk
@@ -177,7 +180,7 @@ func TestFleet(t *testing.T) {
 	stop()
 	done.Wait()
 	var asked report.FleetAskDocument
-	until(t, "the bus sees that the hosts are gone", func() bool { return d.hub.Connections() <= 4 })
+	until(t, "the bus sees that the hosts are gone", func() bool { return d.hub.Connections() <= own+1 })
 	if err := Call(t.Context(), dir, Request{Do: DoAsk, Verb: "ping", Selection: "host000007.*"}, &asked,
 		nil); err != nil {
 		t.Fatal(err)
@@ -313,7 +316,7 @@ func TestRemoved(t *testing.T) {
 	defer stopCopy()
 	cloned := run(copied, clone, "m1")
 	until(t, "quarantine", func() bool { return state() == "quarantined" })
-	until(t, "end of both connections", func() bool { return d.hub.Connections() == 3 })
+	until(t, "end of both connections", func() bool { return d.hub.Connections() == own })
 	stopCopy()
 	<-cloned
 	var doc report.FleetDecideDocument
@@ -321,7 +324,7 @@ func TestRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	valid(t, &doc)
-	until(t, "the approved host is back", func() bool { return d.hub.Connections() == 4 })
+	until(t, "the approved host is back", func() bool { return d.hub.Connections() == own+1 })
 	if err := Call(t.Context(), dir, Request{Do: DoRemove, IDs: []string{id}, Reason: "sold"}, &doc,
 		nil); err != nil {
 		t.Fatal(err)
@@ -334,7 +337,7 @@ func TestRemoved(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the removed host did not learn of it")
 	}
-	until(t, "end of the connection", func() bool { return d.hub.Connections() == 3 })
+	until(t, "end of the connection", func() bool { return d.hub.Connections() == own })
 	if err := Call(t.Context(), dir, Request{Do: DoApprove, IDs: []string{id}}, &doc, nil); err == nil {
 		t.Error("a removed host was approved")
 	}

@@ -8,9 +8,9 @@
 // source asks root's agent for over its local socket, and the agent decides alone.
 //
 // Orders and measurements are [Tasks]. A node does one at a time, in the order of their arrival,
-// and keeps at most eight waiting. It neither reads an order nor remembers one: root's agent checks it,
-// carries it out once, and answers a repeated one as before. So a node that dies between an order
-// and its answer loses only the answer.
+// and keeps at most eight waiting. It neither reads an order nor remembers one: root's agent checks
+// it, carries it out once, and answers a repeated one as before. So a node that dies between an
+// order and its answer loses only the answer.
 //
 // A node that lost the bus tries again for ever, after a random time of up to a minute, and sends
 // nothing late. An identity that has expired or was refused is renewed at the address where the
