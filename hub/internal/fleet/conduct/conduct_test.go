@@ -3,6 +3,7 @@ package conduct
 import (
 	"context"
 	"crypto/ed25519"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/hub/internal/fleet/message"
+	"github.com/linerate/linerate/hub/internal/fleet/overview"
 	"github.com/linerate/linerate/hub/internal/fleet/rollout"
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/journal"
@@ -226,6 +228,17 @@ func TestKept(t *testing.T) {
 	doc, _ := c.Document(d.Plan.ID)
 	if !doc.Proven || doc.States["committed"] != 4 || doc.Hosts[0].Experiment == nil {
 		t.Errorf("%+v", doc)
+	}
+	pages := 0
+	c.Each(func(d *Draft, begun time.Time, m *rollout.Machine) {
+		pages++
+		page, err := json.Marshal(overview.Of(d.Plan, m)) // which fails on an infinite number
+		if err != nil || begun.IsZero() || !strings.Contains(string(page), `"states":{"committed":4}`) {
+			t.Errorf("the page shows %s of %v, %v", page, begun, err)
+		}
+	})
+	if pages != 1 {
+		t.Errorf("%d rollouts on the page", pages)
 	}
 	stop()
 	// Another hub, with an empty disk.

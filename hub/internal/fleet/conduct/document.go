@@ -24,6 +24,28 @@ func (c *Conductor) Summaries() []report.FleetRollout {
 	return all
 }
 
+// Each calls a function with each rollout, the newest first, and with the time of its start. The
+// rollout rests meanwhile.
+func (c *Conductor) Each(visit func(d *Draft, begun time.Time, m *rollout.Machine)) {
+	var all []*running
+	for _, id := range c.Names() {
+		if r, err := c.find(id); err == nil {
+			all = append(all, r)
+		}
+	}
+	begun := func(r *running) time.Time {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.kept.Begun
+	}
+	sorting.StableFunc(all, func(a, b *running) int { return begun(b).Compare(begun(a)) })
+	for _, r := range all {
+		r.mu.Lock()
+		visit(r.kept.Draft, r.kept.Begun, r.m)
+		r.mu.Unlock()
+	}
+}
+
 // Document returns where a rollout stands.
 func (c *Conductor) Document(id string) (*report.FleetRolloutDocument, error) {
 	r, err := c.find(id)

@@ -9,29 +9,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/linerate/linerate/hub/internal/fleet/conduct"
 	"github.com/linerate/linerate/hub/internal/fleet/overview"
+	"github.com/linerate/linerate/hub/internal/fleet/rollout"
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/report"
 )
 
 // shown is what the page shows beside the hosts. The zero value shows nothing.
 type shown struct {
-	mu       sync.Mutex
-	read     bool // the last mesh was looked for on disk
-	mesh     *report.FleetMeasureDocument
-	values   overview.Values
-	rollouts func() []overview.Rollout
+	mu     sync.Mutex
+	read   bool // the last mesh was looked for on disk
+	mesh   *report.FleetMeasureDocument
+	values overview.Values
 }
 
 // meshFile has the last mesh, below the directory of the fleet.
 const meshFile = "mesh.json"
-
-// ShowRollouts makes the page show what a function returns, the newest first.
-func (d *Desk) ShowRollouts(f func() []overview.Rollout) {
-	d.shown.mu.Lock()
-	defer d.shown.mu.Unlock()
-	d.shown.rollouts = f
-}
 
 // keepMesh keeps the document of a mesh as the last one.
 func (d *Desk) keepMesh(doc *report.FleetMeasureDocument) error {
@@ -95,11 +89,11 @@ func (d *Desk) Mesh(a, b string, rows, columns int) *overview.Grid {
 
 // Rollouts returns the rollouts that the hub has, the newest first.
 func (d *Desk) Rollouts() []overview.Rollout {
-	d.shown.mu.Lock()
-	f := d.shown.rollouts
-	d.shown.mu.Unlock()
-	if f == nil {
-		return nil
-	}
-	return f()
+	var all []overview.Rollout
+	d.conductor.Each(func(draft *conduct.Draft, begun time.Time, m *rollout.Machine) {
+		r := overview.Of(draft.Plan, m)
+		r.Knob, r.To, r.Started = string(draft.Knob), string(draft.To), begun
+		all = append(all, r)
+	})
+	return all
 }
