@@ -57,7 +57,7 @@ export class SwitchesView {
     const rateOf = (v, of) => bits(v) + (of > 0 && v >= of / 100 ? " (" + percent(v / of) + ")" : "");
     return h("section", { class: "card" },
       h("h2", {}, s.name), h("p", { class: "soft small" }, [s.system_name, s.description, s.address].filter(Boolean).join(" · ")),
-      s.error ? h("p", { class: "bad" }, "It does not answer now: " + s.error + ". The table shows its last answer.") : null,
+      s.error ? h("p", { class: "bad" }, "It does not answer now: " + s.error + (ports.length ? ". The table shows its last answer." : ".")) : null,
       ports.length ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Ports of " + s.name }, h("table", {},
         h("thead", {}, h("tr", {}, ["Port", "State", "Speed", "In", "Out", "Errors", "Discards", "Neighbour"].map((t, i) => h("th", { scope: "col", class: i > 2 && i < 7 ? "num" : "" }, t)))),
         h("tbody", {}, ports.sort((a, b) => natural(a.name, b.name)).map((p) => h("tr", { class: "interface-row" },
@@ -65,7 +65,7 @@ export class SwitchesView {
           h("td", {}, pill(p)), h("td", {}, p.speed_bits_per_second ? speed(p.speed_bits_per_second) + (p.duplex === "half" ? ", half duplex" : "") : "-"),
           number(rateOf(p.receive_bits_per_second, p.speed_bits_per_second)), number(rateOf(p.transmit_bits_per_second, p.speed_bits_per_second)),
           lost(p.receive_errors + p.transmit_errors), lost(p.receive_discards + p.transmit_discards), h("td", { class: "small" }, farEnd(p))))))) : null,
-      h("p", { class: "soft small" }, [ports[0]?.over_seconds ? "Counts and rates over " + span(ports[0].over_seconds) : "", hidden && !wanted ? hidden + " ports without a link are found by the filter" : ""].filter(Boolean).join(". ")));
+      h("p", { class: "soft small" }, [ports[0]?.over_seconds ? "Counts and rates over " + span(ports[0].over_seconds) : "", hidden && !wanted ? hidden + (hidden === 1 ? " port without a link is" : " ports without a link are") + " found by the filter" : ""].filter(Boolean).join(". ")));
   }
 
   stop() {}
