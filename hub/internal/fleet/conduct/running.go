@@ -26,7 +26,6 @@ type running struct {
 	kept    kept
 	orders  map[string][]byte // by id
 	m       *rollout.Machine
-	last    time.Duration
 	failure error // the log can take no more events: nothing is sent any more
 
 	fresh     map[int]bool          // hosts that have not reported since the hub started
