@@ -34,13 +34,16 @@ func TestForgedDatagrams(t *testing.T) {
 			done := 0
 			var r *relay
 			var a, b *Socket
+			opened := make(chan struct{}) // the relay runs before its sockets are known here
 			r, a, b = newRelay(t, func(n uint64) fault {
+				<-opened
 				if n%100 == 50 && done < forged {
 					done++
 					_, _ = r.out.WriteToUDPAddrPort(forge(), b.LocalAddr())
 				}
 				return pass
 			})
+			close(opened)
 			f := newFlow(t, a, b, SendOptions{Bytes: 100, PacketRate: 20000, Packets: packets, First: 1},
 				ReceiveOptions{Bytes: 100, Verify: true})
 			f.phase.Set(engine.Measured)
