@@ -350,12 +350,12 @@ func (r *running) prepare(ctx context.Context, tasks *sync.WaitGroup) bool {
 		return false
 	}
 	r.preparing = true
-	plan := r.kept.Draft.Plan
+	plan, change := r.kept.Draft.Plan, r.kept.Draft.Change
 	tasks.Go(func() {
 		values := make([]float64, len(wanted))
 		var all sync.WaitGroup
 		for k, i := range wanted {
-			all.Go(func() { values[k] = r.reading(ctx, plan.Hosts[i].ID) })
+			all.Go(func() { values[k] = r.reading(ctx, plan.Hosts[i].ID, change) })
 		}
 		all.Wait()
 		r.mu.Lock()
@@ -379,8 +379,7 @@ func (r *running) prepare(ctx context.Context, tasks *sync.WaitGroup) bool {
 
 // reading returns the logarithm of a host's metric, signed so that more is better; NaN if there is
 // none.
-func (r *running) reading(ctx context.Context, host string) float64 {
-	c := r.kept.Draft.Change
+func (r *running) reading(ctx context.Context, host string, c Change) float64 {
 	v, err := r.metric(ctx, host, c)
 	if err != nil {
 		r.c.o.Log.Warn("fleet: a measurement is missing", "host", host, "error", err)
@@ -411,9 +410,9 @@ func (r *running) measure(ctx context.Context, tasks *sync.WaitGroup, host int) 
 		return // without the reading before, the time for the measurements runs out, which halts
 	}
 	r.measuring[host] = true
-	id := r.kept.Draft.Plan.Hosts[host].ID
+	id, change := r.kept.Draft.Plan.Hosts[host].ID, r.kept.Draft.Change
 	tasks.Go(func() {
-		v := r.reading(ctx, id)
+		v := r.reading(ctx, id, change)
 		if math.IsNaN(v) {
 			select { // it is asked again, not at once
 			case <-ctx.Done():
@@ -431,10 +430,11 @@ func (r *running) measure(ctx context.Context, tasks *sync.WaitGroup, host int) 
 
 // askReports asks hosts of which the hub does not know what became of their orders.
 func (r *running) askReports(ctx context.Context, tasks *sync.WaitGroup) {
-	t := r.kept.Draft.Plan.Timing
+	plan := r.kept.Draft.Plan
+	t := plan.Timing
 	now := r.now()
 	wait := max(t.Settle, 2*r.c.o.Every)
-	for i, h := range r.kept.Draft.Plan.Hosts {
+	for i, h := range plan.Hosts {
 		s := r.m.State(i)
 		if !r.fresh[i] && (!r.m.InFlight(i) && s != rollout.Lost || s == rollout.Undoing || s == rollout.Measuring) {
 			continue
@@ -443,14 +443,14 @@ func (r *running) askReports(ctx context.Context, tasks *sync.WaitGroup) {
 			continue
 		}
 		r.asked[i] = now
-		tasks.Go(func() { r.askOne(ctx, i, h.ID, s) })
+		tasks.Go(func() { r.askOne(ctx, i, h.ID, plan.ID, s) })
 	}
 }
 
-func (r *running) askOne(ctx context.Context, host int, id string, was rollout.State) {
+func (r *running) askOne(ctx context.Context, host int, id, rolloutID string, was rollout.State) {
 	ctx, stop := context.WithTimeout(ctx, orderWithin)
 	defer stop()
-	report, err := r.c.o.Hosts.Report(ctx, id, r.kept.Draft.Plan.ID)
+	report, err := r.c.o.Hosts.Report(ctx, id, rolloutID)
 	if err != nil {
 		return // asked again while it is lost
 	}
