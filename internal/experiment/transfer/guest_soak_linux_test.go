@@ -1,0 +1,77 @@
+//go:build soak
+
+package transfer
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/lab/guest/guesttest"
+	"github.com/linerate/linerate/internal/storage/nfs/mount"
+)
+
+// TestGuestSmallRing: a real e1000 with a ring of 80 frames is emptied every 2 ms. One read of
+// 64 KiB is 46 frames, one of 128 KiB is 91. The sweep names that size.
+func TestGuestSmallRing(t *testing.T) {
+	testenv.Need(t, testenv.Long)
+	if !guesttest.In(t) {
+		return
+	}
+	s := newServer(t, 1<<20)
+	sh(t, "ethtool -G "+s.near+" rx 80")
+	sh(t, "ethtool -C "+s.near+" rx-usecs 2000")
+	p := plan()
+	p.Direct, p.Size = true, 1<<20
+	r := swept(t, s, &bench{opened(t, p)}, p, Options{Factors: []Factor{ReadSize},
+		Sizes: []int64{32 << 10, 64 << 10, 128 << 10, 256 << 10}, Card: Card{Name: s.near, MTU: 1500, Ring: 80}})
+	if r.LossesFrom != 128<<10 {
+		t.Errorf("losses from %d", r.LossesFrom)
+	}
+	for _, size := range []int64{32 << 10, 64 << 10, 128 << 10} {
+		if x := pointOf(t, r, size); x.Fits == nil || *x.Fits != (size < 128<<10) || (x.OutOfOrder > 0) == *x.Fits {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+// TestGuestVersions: the versions of the protocol are distinguished, as granted. This kernel refuses
+// datagrams, and the sweep says so; it is not the server that refuses.
+func TestGuestVersions(t *testing.T) {
+	testenv.Need(t, testenv.Long)
+	if !guesttest.In(t) {
+		return
+	}
+	s := newServer(t, 1<<20)
+	p := plan()
+	b := opened(t, p)
+	for _, version := range []string{"4.0", "4.1", "4.2"} {
+		e, err := b.Try(t.Context(), mount.Spec{Source: p.Base.Source, Version: version})
+		if err != nil || e.Version != version || e.Protocol != "tcp" {
+			t.Errorf("asked for %s: %+v, %v", version, e, err)
+		}
+	}
+	for _, c := range []struct {
+		version, protocol string
+		want              error
+	}{{"3", "udp", syscall.EINVAL}, {"4.2", "udp", syscall.EINVAL}, {"4.9", "tcp", syscall.EINVAL}} {
+		_, err := b.Try(t.Context(), mount.Spec{Source: p.Base.Source, Version: c.version, Protocol: c.protocol})
+		t.Logf("note: NFS %s over %s: %v", c.version, c.protocol, err)
+		if !errors.Is(err, c.want) {
+			t.Errorf("NFS %s over %s: %v, want %v", c.version, c.protocol, err, c.want)
+		}
+	}
+	h := &asked{layer: b, base: mount.Spec{Source: p.Base.Source, Version: "3"}, tried: map[string]error{}}
+	_, err := h.Apply(t.Context(), "", knob.Setting{Knob: knobOf(p.Base.Source, Protocol), Value: "udp"})
+	t.Logf("note: %v", err)
+	if !errors.Is(err, knob.ErrNotSupported) {
+		t.Errorf("udp: %v", err)
+	}
+	must(t, b.Close(t.Context()))
+	unmounted(t)
+	if names := s.files(); len(names) > 0 {
+		t.Errorf("left in the export: %q", names)
+	}
+}
