@@ -34,14 +34,20 @@ func (a *app) fleetCommand() *cobra.Command {
 installed beside it, or the first one in PATH, with the same arguments, streams and exit status.
 
   join, leave, node, invite               linerate-hub join, leave, node, invite
-  status, hosts, ask, fetch, key, apply,
-  halt, resume, undo, rollouts ...        linerate-hub fleet ...
+  status, hosts, ask, fetch, measure, key,
+  apply, halt, resume, undo, rollouts ... linerate-hub fleet ...
 
-trust and distrust are linerate's own: root decides whose orders this host takes.`,
+trust and distrust are linerate's own: root decides whose orders this host takes. linerate fleet
+COMMAND --help says more of each.`,
 		Example: "  linerate fleet join hub.example:7072 TOKEN\n  linerate fleet status\n" +
 			"  linerate fleet ask knob net.ipv4.tcp_rmem -- group:web",
 		DisableFlagParsing: true,
-		RunE:               func(_ *cobra.Command, words []string) error { return a.runHub(words) },
+		RunE: func(cmd *cobra.Command, words []string) error {
+			if len(words) == 0 || words[0] == "--help" || words[0] == "-h" {
+				return cmd.Help() // which names trust, as the help of linerate-hub does not
+			}
+			return a.runHub(words)
+		},
 	}
 	c.AddCommand(a.trustCommand(), a.distrustCommand())
 	return c
