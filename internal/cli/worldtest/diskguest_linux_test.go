@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/lab/guest"
@@ -395,10 +397,13 @@ func (d diskGuest) frozen() {
 	if !want.MatchString(out) {
 		d.t.Errorf("want\n%s", want)
 	}
-	if after := d.sh(untouched); after != before {
-		d.t.Errorf("before\n%s\nafter\n%s", before, after)
+	// The mount is a new one, which stands at the end of the list.
+	if diff := cmp.Diff(sortedLines(before), sortedLines(d.sh(untouched))); diff != "" {
+		d.t.Errorf("(-before +after)\n%s", diff)
 	}
 }
+
+func sortedLines(text string) []string { return slices.Sorted(strings.SplitSeq(text, "\n")) }
 
 // unplugged pulls a disk in the middle of a test: one sentence, the result until then, nothing left
 // behind.
