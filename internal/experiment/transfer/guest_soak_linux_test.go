@@ -37,8 +37,8 @@ func TestGuestSmallRing(t *testing.T) {
 	}
 }
 
-// TestGuestVersions: the versions of the protocol are distinguished, as granted. This kernel refuses
-// datagrams, and the sweep says so; it is not the server that refuses.
+// TestGuestVersions: the versions of the protocol are distinguished, as granted. This kernel
+// refuses datagrams, and the sweep says so; it is not the server that refuses.
 func TestGuestVersions(t *testing.T) {
 	testenv.Need(t, testenv.Long)
 	if !guesttest.In(t) {

@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	guesttest.MainIn(m, guest.Options{Counted: true, MemoryBytes: 512 << 20,
 		Cards: []guest.Card{{Model: "e1000", Wire: 1}, {Model: "e1000-82545em", Wire: 1}},
 		// crc32c_generic is a soft dependency (modprobe.d(5)), which module files do not name.
-		Modules: []string{"crc32c_generic", "af_packet", "e1000", "nfs", "nfsv3", "nfsv4", "nfsd", "ifb", "sch_tbf", "sch_netem",
-			"sch_ingress", "cls_matchall", "act_mirred"},
+		Modules: []string{"crc32c_generic", "af_packet", "e1000", "nfs", "nfsv3", "nfsv4", "nfsd", "ifb", "sch_tbf",
+			"sch_netem", "sch_ingress", "cls_matchall", "act_mirred"},
 		Programs: []string{"ip", "tc", "ethtool"}})
 }
 

@@ -56,7 +56,7 @@ func usedBy(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The name of the process stands in parentheses and may have any bytes.
+	// Parentheses enclose the name of the process, which may have any bytes.
 	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 	const user, system = 11, 12 // fields 14 and 15
 	if len(fields) <= system {
