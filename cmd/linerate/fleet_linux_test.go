@@ -16,9 +16,10 @@ import (
 // and a node killed in the middle of a rollout, and a hub that has lost all rollouts. The programs,
 // the kernel and the traffic are real; testdata/fleet.sh is what it types. The effects are factors
 // of four, so that a busy machine does not decide; nothing in it waits for a time instead of an
-// event. It takes some four minutes, nearly all of it waiting for trials and readings.
+// event. It takes about six minutes, nearly all of it waiting for trials and readings.
 func TestFleet(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
+	t.Parallel()
 	python := testenv.Program(t, "python3")
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
 		testenv.Missing(t, testenv.NetNS, err)
