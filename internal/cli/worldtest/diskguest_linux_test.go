@@ -393,8 +393,10 @@ func (d diskGuest) frozen() {
 	// The second one has 10 s after the interrupt, unless that came before it was listened for, or
 	// before the file system was touched.
 	const says = "the file system is frozen, or its device does not answer: nothing has ended for "
-	want := regexp.MustCompile("^first 1\nlinerate: random-write on /spare: " + says + "40s\n(second 130\nlinerate: interrupted|" +
-		"second 1\nlinerate: disk: open /spare: " + says + "(10s after the end of the test|40s))\n/spare\n/spare/lost\\+found\n$")
+	want := regexp.MustCompile("^first 1\nlinerate: random-write on /spare: " + says + "40s\n" +
+		"(second 130\nlinerate: interrupted|" +
+		"second 1\nlinerate: disk: open /spare: " + says + "(10s after the end of the test|40s))\n" +
+		"/spare\n/spare/lost\\+found\n$")
 	if !want.MatchString(out) {
 		d.t.Errorf("want\n%s", want)
 	}
