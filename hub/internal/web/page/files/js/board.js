@@ -123,6 +123,28 @@ export class Board {
     change({ [name]: interval(this.win.start, this.win.end) }, { push: false });
   }
 
+  // go shows an interval: another one loads, the same one catches up with the address.
+  async go(win) {
+    const key = win.live ? win.range : win.start + "-" + win.end;
+    if (key === this.key) {
+      this.update();
+      return;
+    }
+    this.key = key;
+    await this.show(win);
+  }
+
+  // other reports whether a live view has another range than the one shown; due, whether a new point
+  // is there, of which there is at most one in this many seconds.
+  other(win) {
+    return win.live && Boolean(this.key) && win.range !== this.key;
+  }
+
+  due(win, least = 1) {
+    const step = Math.max(this.grid?.step ?? 1, least);
+    return win.live && Math.floor(win.end / step) !== Math.floor(this.win.end / step);
+  }
+
   recolour() {
     this.graphs.forEach((g) => g.recolour());
   }

@@ -111,22 +111,14 @@ export class PortView {
   async update() {
     const win = windowOf(read().query, usual);
     this.ranges.show(win);
-    const key = win.live ? win.range : win.start + "-" + win.end;
-    if (key === this.key) {
-      this.board.update();
-      return undefined;
-    }
-    this.key = key;
-    await this.board.show(win);
+    await this.board.go(win);
     return undefined;
   }
 
   async tick() {
     const win = windowOf(read().query, usual);
-    if (win.live && this.key && win.range !== this.key) return this.update();
-    const step = Math.max(this.board.grid?.step ?? 1, 10);
-    if (!win.live || Math.floor(win.end / step) === Math.floor(this.board.win.end / step)) return undefined;
-    return this.board.show(win);
+    if (this.board.other(win)) return this.update();
+    return this.board.due(win, 10) ? this.board.show(win) : undefined;
   }
 
   recolour() {
