@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -11,11 +12,15 @@ import (
 // ErrBusy reports that another test loads this host.
 var ErrBusy = errors.New("another load test has this host")
 
-// name is that of the socket, in the abstract namespace of Linux.
-const name = "@linerate/load-test"
+// ofHost is the name of this host's lease.
+const ofHost = "linerate/load-test"
 
 // Lease is one lease. The zero value is that of this host on Linux, and one of its own elsewhere.
 type Lease struct {
+	// Name is that of the socket, in the abstract namespace of Linux; empty: the lease of this host.
+	// A test has one of its own, because programs on the same machine may have this host's.
+	Name string
+
 	mu   sync.Mutex
 	held bool
 }
@@ -30,7 +35,7 @@ func (l *Lease) Take() (release func(), err error) {
 	}
 	free := func() {}
 	if runtime.GOOS == "linux" {
-		socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+		socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@" + cmp.Or(l.Name, ofHost), Net: "unix"})
 		if err != nil {
 			// The address in use is the only failure that the kernel has for this call.
 			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
