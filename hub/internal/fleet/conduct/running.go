@@ -31,7 +31,7 @@ type running struct {
 	fresh     map[int]bool          // hosts that have not reported since the hub started
 	alive     map[int]time.Duration // when a sign of life was last noted
 	asked     map[int]time.Duration // when a report was last asked for
-	told      map[int]string        // the last report
+	reported  map[int]string        // the last report of a host, as text
 	baseline  map[int]float64       // logarithms, of this stage
 	stage     int                   // of the baseline; -1: none yet
 	preparing bool                  // the baseline is being read
@@ -46,7 +46,7 @@ type running struct {
 func newRunning(c *Conductor, d *disk, k kept, orders map[string][]byte) *running {
 	return &running{c: c, disk: d, start: time.Now(), kept: k, orders: orders, m: rollout.New(k.Draft.Plan), stage: -1,
 		wake: make(chan struct{}, 1), alive: make(map[int]time.Duration), asked: make(map[int]time.Duration),
-		told: make(map[int]string), baseline: make(map[int]float64), measuring: make(map[int]bool),
+		reported: make(map[int]string), baseline: make(map[int]float64), measuring: make(map[int]bool),
 		answers: make(map[int]order.Answer), results: make(map[int]rollout.Event)}
 }
 
@@ -459,9 +459,9 @@ func (r *running) askOne(ctx context.Context, host int, id, rolloutID string, wa
 	defer r.mu.Unlock()
 	delete(r.fresh, host)
 	if err != nil || r.m.State(host) != was || len(report.Orders) == 0 && was == rollout.Pending ||
-		r.told[host] == string(was)+string(text) {
+		r.reported[host] == string(was)+string(text) {
 		return
 	}
-	r.told[host] = string(was) + string(text)
+	r.reported[host] = string(was) + string(text)
 	_ = r.noteLocked(rollout.Event{Kind: rollout.Stated, Host: host, Orders: report.Orders})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/gather"
 	"github.com/linerate/linerate/hub/internal/fleet/inventory"
 	"github.com/linerate/linerate/hub/internal/fleet/member"
+	"github.com/linerate/linerate/hub/internal/fleet/overview"
 	"github.com/linerate/linerate/hub/internal/fleet/selection"
 	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/report"
@@ -129,19 +130,7 @@ func (d *Desk) list(q Request) (*report.FleetHostsDocument, error) {
 		}
 		m, _ := d.register.Get(h.ID)
 		one := hostOf(m)
-		one.ID, one.Name, one.Class, one.Version, one.Differs = h.ID, h.Name, h.Class, h.Version, h.Differs
-		if !h.Last.IsZero() {
-			last := h.Last.UTC()
-			one.LastSeen = &last
-		}
-		if h.Facts != nil {
-			one.Findings = h.Facts.Findings
-			for _, k := range h.Facts.Kept {
-				if k.Drifted() {
-					one.Drifted = append(one.Drifted, k.Knob)
-				}
-			}
-		}
+		overview.Describe(&one, &h)
 		doc.Hosts = append(doc.Hosts, one)
 	}
 	if len(chosen) == 1 {

@@ -97,8 +97,15 @@ func place(chosen []inventory.Host, order Measure, after string) int {
 }
 
 func hostOf(h *inventory.Host) report.FleetHost {
-	one := report.FleetHost{ID: h.ID, Name: h.Name, State: h.State, Class: h.Class, Version: h.Version, Groups: h.Groups,
-		Labels: h.Labels, Differs: h.Differs}
+	one := report.FleetHost{State: h.State, Groups: h.Groups, Labels: h.Labels}
+	Describe(&one, h)
+	return one
+}
+
+// Describe fills in what the inventory knows of a host. State, groups and labels are those of the
+// register.
+func Describe(one *report.FleetHost, h *inventory.Host) {
+	one.ID, one.Name, one.Class, one.Version, one.Differs = h.ID, h.Name, h.Class, h.Version, h.Differs
 	if !h.Last.IsZero() {
 		last := h.Last.UTC()
 		one.LastSeen = &last
@@ -111,5 +118,4 @@ func hostOf(h *inventory.Host) report.FleetHost {
 			}
 		}
 	}
-	return one
 }
