@@ -2,13 +2,6 @@
 
 package desk
 
-import (
-	"os/exec"
-	"testing"
-)
+import "os/exec"
 
 func dieWithParent(*exec.Cmd) {}
-
-func alone(*exec.Cmd) {}
-
-func mountSmall(t *testing.T, _ string) { t.Skip("mounts of one process need Linux") }
