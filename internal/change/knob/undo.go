@@ -22,11 +22,12 @@ var reloaded = []string{"e1000", "e1000e"}
 // Reloads reports whether a write of a knob loads a module again: a parameter that the module reads
 // only then.
 func Reloads(id ID) bool {
-	if id.Kind() != KindModule || !slices.Contains(reloaded, id.Subject()) {
-		return false
-	}
 	d, ok := Catalogue().Lookup(id)
-	return ok && d.Effect == EffectAtLoad
+	return ok && reloads(id, d.Effect)
+}
+
+func reloads(id ID, e Effect) bool {
+	return e == EffectAtLoad && id.Kind() == KindModule && slices.Contains(reloaded, id.Subject())
 }
 
 // Displacer is a backend for which some writes remove interfaces and create them anew, with another
@@ -41,7 +42,7 @@ type Displacer interface {
 // knows; catalogues and plans ask it.
 func UndoOf(id ID, e Effect, class Disturbance) Undo {
 	switch {
-	case id.Kind() == KindModule && slices.Contains(reloaded, id.Subject()) && e == EffectAtLoad:
+	case reloads(id, e):
 		return UndoDowntime
 	case onlyGrow[id] || e == EffectAtBoot || class >= DisturbsHost:
 		return UndoReboot

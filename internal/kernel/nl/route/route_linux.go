@@ -22,9 +22,6 @@ type rawRoute struct {
 	attrs  []netlink.Attribute
 }
 
-// attrType strips the flag bits (nested, byte order) from an attribute type.
-func attrType(a netlink.Attribute) uint16 { return a.Type &^ (netlink.Nested | netlink.NetByteOrder) }
-
 // parseRawRoute copies the header, because a later change writes into it, and the message belongs
 // to the buffer of its dump.
 func parseRawRoute(data []byte) (rawRoute, error) {
@@ -39,14 +36,7 @@ func parseRawRoute(data []byte) (rawRoute, error) {
 }
 
 // find returns the first attribute of a type, or nil.
-func (r rawRoute) find(typ uint16) []byte {
-	for _, a := range r.attrs {
-		if attrType(a) == typ {
-			return a.Data
-		}
-	}
-	return nil
-}
+func (r rawRoute) find(typ uint16) []byte { return nl.Find(r.attrs, typ) }
 
 // uint32 returns 0 for an absent attribute. For all attributes it is used with, the kernel treats 0
 // as not set.
@@ -65,7 +55,7 @@ func (r *rawRoute) set(typ uint16, data []byte) {
 // setAttr never changes its argument: rawRoute is copied by value, and two copies share their
 // attributes until one of them is set.
 func setAttr(attrs []netlink.Attribute, typ uint16, data []byte) []netlink.Attribute {
-	at := slices.IndexFunc(attrs, func(a netlink.Attribute) bool { return attrType(a) == typ })
+	at := slices.IndexFunc(attrs, func(a netlink.Attribute) bool { return nl.TypeOf(a) == typ })
 	switch {
 	case data == nil && at >= 0:
 		return slices.Delete(slices.Clone(attrs), at, at+1)
@@ -140,7 +130,7 @@ func (r rawRoute) route(names map[int]string) (out Route, ok bool) {
 	// all bits survive a change, because changes edit the raw nest.
 	metrics, _ := netlink.UnmarshalAttributes(r.find(unix.RTA_METRICS))
 	for _, m := range metrics {
-		if attrType(m) == unix.RTAX_CC_ALGO {
+		if nl.TypeOf(m) == unix.RTAX_CC_ALGO {
 			out.Congestion = unix.ByteSliceToString(m.Data)
 			continue
 		}
@@ -148,7 +138,7 @@ func (r rawRoute) route(names map[int]string) (out Route, ok bool) {
 			continue
 		}
 		v := int(u32(m.Data))
-		switch attrType(m) {
+		switch nl.TypeOf(m) {
 		case unix.RTAX_WINDOW:
 			out.Window = v
 		case unix.RTAX_MTU:

@@ -209,8 +209,8 @@ func TestNetnsRouteKeepsTheRest(t *testing.T) {
 func flat(r rawRoute) map[uint16][]byte {
 	m := map[uint16][]byte{0: r.header}
 	for _, a := range r.attrs {
-		if attrType(a) != unix.RTA_CACHEINFO {
-			m[attrType(a)] = a.Data
+		if nl.TypeOf(a) != unix.RTA_CACHEINFO {
+			m[nl.TypeOf(a)] = a.Data
 		}
 	}
 	return m

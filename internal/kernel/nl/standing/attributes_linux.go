@@ -22,17 +22,7 @@ func attributes(data []byte, n int) (list, error) {
 	return netlink.UnmarshalAttributes(slices.Clone(data[n:]))
 }
 
-// typeOf strips the flag bits of a type.
-func typeOf(a netlink.Attribute) uint16 { return a.Type &^ (netlink.Nested | netlink.NetByteOrder) }
-
-func (l list) find(typ uint16) []byte {
-	for _, a := range l {
-		if typeOf(a) == typ {
-			return a.Data
-		}
-	}
-	return nil
-}
+func (l list) find(typ uint16) []byte { return nl.Find(l, typ) }
 
 // uint32 returns 0 for an absent attribute.
 func (l list) uint32(typ uint16) uint32 {
@@ -47,7 +37,7 @@ func (l list) text(typ uint16) string { return string(bytes.TrimRight(l.find(typ
 // only returns a message with the attributes of these types.
 func (l list) only(header []byte, types ...uint16) ([]byte, error) {
 	return slices.DeleteFunc(slices.Clone(l), func(a netlink.Attribute) bool {
-		return !slices.Contains(types, typeOf(a))
+		return !slices.Contains(types, nl.TypeOf(a))
 	}).after(header)
 }
 

@@ -186,7 +186,7 @@ func sent(m []byte) []byte {
 		return m
 	}
 	for i, a := range attrs {
-		if typeOf(a) != tcaOptions {
+		if nl.TypeOf(a) != tcaOptions {
 			continue
 		}
 		if options, err := tc.Whole(attrs.text(tcaKind), a.Data, "", ""); err == nil {
@@ -283,7 +283,7 @@ func sameRoute(a, b []byte) bool {
 		if err != nil {
 			return nil
 		}
-		attrs = slices.DeleteFunc(attrs, func(x netlink.Attribute) bool { return typeOf(x) == unix.RTA_EXPIRES })
+		attrs = slices.DeleteFunc(attrs, func(x netlink.Attribute) bool { return nl.TypeOf(x) == unix.RTA_EXPIRES })
 		out, err := attrs.after(m[:unix.SizeofRtMsg])
 		if err != nil {
 			return nil

@@ -109,7 +109,7 @@ func linkOf(msgs []netlink.Message, name string) (Link, error) {
 		}
 		if props, err := netlink.UnmarshalAttributes(attrs.find(unix.IFLA_PROP_LIST)); err == nil {
 			for _, a := range props {
-				if typeOf(a) == unix.IFLA_ALT_IFNAME {
+				if nl.TypeOf(a) == unix.IFLA_ALT_IFNAME {
 					l.AltNames = append(l.AltNames, string(bytes.TrimRight(a.Data, "\x00")))
 				}
 			}
@@ -399,7 +399,7 @@ func sendable(header []byte, attrs list) ([]byte, error) {
 	binary.NativeEndian.PutUint32(header[8:], u32(header[8:])&unix.RTNH_F_ONLINK)
 	var out list
 	for _, a := range attrs {
-		switch typeOf(a) {
+		switch nl.TypeOf(a) {
 		case unix.RTA_CACHEINFO:
 			const perSecond = 100 // USER_HZ
 			if len(a.Data) >= 12 && int32(u32(a.Data[8:])) > 0 {
