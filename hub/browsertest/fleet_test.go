@@ -32,7 +32,8 @@ func TestFleetWidths(t *testing.T) {
 			if cut := get[[]string](tb, cutOff); len(cut) > 0 {
 				t.Errorf("%d px: text that is cut off: %v", width, cut)
 			}
-			if get[bool](tb, `(() => { const n = document.getElementById("nav"); return n.scrollWidth > n.clientWidth + 1; })()`) {
+			if get[bool](tb, `(() => { const n = document.getElementById("nav"); `+
+				`return n.scrollWidth > n.clientWidth + 1; })()`) {
 				t.Errorf("%d px: not all views are linked visibly", width)
 			}
 			if dark && width != 1280 {
@@ -52,9 +53,9 @@ func TestFleetWidths(t *testing.T) {
 }
 
 // cutOff names buttons, tiles and headings whose text is wider than they are.
-const cutOff = `[...document.querySelectorAll("main button, main h1, main h2, main h3, main .pill, main th, main td")]` +
-	`.filter((e) => e.offsetWidth > 0 && e.scrollWidth > e.clientWidth + 2 && getComputedStyle(e).display !== "inline" && ` +
-	`!e.classList.contains("hidden-text")).slice(0, 5).map((e) => e.tagName + " " + e.textContent.slice(0, 60))`
+const cutOff = `[...document.querySelectorAll("main :is(button, h1, h2, h3, .pill, th, td)")]` +
+	`.filter((e) => e.offsetWidth > 0 && e.scrollWidth > e.clientWidth + 2 && ` +
+	`getComputedStyle(e).display !== "inline" && !e.classList.contains("hidden-text")).slice(0, 5).map((e) => e.tagName + " " + e.textContent.slice(0, 60))`
 
 // TestFleetSize: a fleet of ten thousand makes a page of the same size as one of 300, and no answer
 // above a bound.
@@ -70,11 +71,11 @@ func TestFleetSize(t *testing.T) {
 		tb.size(1280, 1000)
 		tb.visit("#/fleet")
 		// The view is made anew when the hub answers that its history is young.
-		tb.wait(fleetReady + ` && (() => { const n = document.querySelectorAll("main *").length, same = n === window.counted; ` +
-			`window.counted = n; return same; })()`)
+		tb.wait(fleetReady + ` && (() => { const n = document.querySelectorAll("main *").length; ` +
+			`const same = n === window.counted; window.counted = n; return same; })()`)
 		elements[n] = get[int](tb, `document.querySelectorAll("main *").length`)
-		largest := get[int](tb, `Math.max(...performance.getEntriesByType("resource").filter((e) => e.name.includes("/fleet"))`+
-			`.map((e) => e.decodedBodySize))`)
+		largest := get[int](tb, `Math.max(...performance.getEntriesByType("resource")`+
+			`.filter((e) => e.name.includes("/fleet")).map((e) => e.decodedBodySize))`)
 		t.Logf("%d hosts: %d elements, largest answer %d bytes", n, elements[n], largest)
 		if largest > 700_000 {
 			t.Errorf("%d hosts: an answer of %d bytes", n, largest)
@@ -137,7 +138,8 @@ func TestFleetUse(t *testing.T) {
 	first := get[string](tb, `document.querySelector(".fleet-list .as-link").textContent`)
 	press := func(name string) {
 		t.Helper()
-		get[bool](tb, `([...document.querySelectorAll(".pages button")].find((b) => b.textContent === "`+name+`").click(), true)`)
+		get[bool](tb, `([...document.querySelectorAll(".pages button")]`+
+			`.find((b) => b.textContent === "`+name+`").click(), true)`)
 	}
 	press("Next")
 	tb.wait(`document.querySelector(".pages").textContent.includes("51 to 100 of 300")`)
@@ -174,7 +176,8 @@ func TestFleetMesh(t *testing.T) {
 	tb.keys(kb.End)
 	shows("ams/r002 × fra/r009")
 	tb.keys(kb.Enter)
-	tb.wait(query("row") + ` === "ams/r002" && document.querySelector(".mesh-card h2").textContent.includes("ams/r002 × fra/r009")`)
+	tb.wait(query("row") + ` === "ams/r002" && ` +
+		`document.querySelector(".mesh-card h2").textContent.includes("ams/r002 × fra/r009")`)
 	tb.wait(`document.querySelector(".mesh-said").textContent.includes("example.net × ")`)
 	tb.keys(kb.Escape)
 	tb.wait(query("row") + ` === "" && document.querySelector(".mesh-card h2").textContent === "Mesh of racks"`)

@@ -32,7 +32,8 @@ func TestIdleNetworksLockNobodyOut(t *testing.T) {
 	testenv.Need(t, testenv.NetNS)
 	const inside = "LINERATE_TEST_IDLE_NETWORKS"
 	if os.Getenv(inside) == "" {
-		c := exec.CommandContext(t.Context(), "unshare", "--net", "sh", "-c", `ip link set lo up && echo 1 >/proc/sys/net/ipv6/ip_nonlocal_bind &&
+		c := exec.CommandContext(t.Context(), "unshare", "--net", "sh", "-c", `ip link set lo up &&
+			echo 1 >/proc/sys/net/ipv6/ip_nonlocal_bind &&
 			ip -6 route add local 2001:db8::/48 dev lo && ip -6 route add local 2001:db8:1::/48 dev lo &&
 			exec "$0" -test.run "^$1$"`, os.Args[0], t.Name())
 		c.Env = append(os.Environ(), inside+"=1")

@@ -64,7 +64,8 @@ func (a *app) joinCommand() *cobra.Command {
 		Use:   "join HOST:PORT TOKEN",
 		Short: "Make this host a member of a fleet, by the line of `linerate-hub invite`",
 		Long: `join makes a key on this host, proves by the token that the hub is the one that made the
-invitation, and gets an identity. The key stays on this host. Nothing runs afterwards: start linerate-hub node, or its unit.`,
+invitation, and gets an identity. The key stays on this host. Nothing runs afterwards: start
+linerate-hub node, or its unit.`,
 		RunE: func(cmd *cobra.Command, words []string) error {
 			address, token, err := member.ParseLine(words)
 			if err != nil {

@@ -71,7 +71,8 @@ func TestFleetAnswers(t *testing.T) {
 		}
 	}
 	w := ask(h, "GET", "/api/linerate/v1/fleet/rollouts", nil)
-	if n := strings.Count(w.Body.String(), `"id":"r"`); n != maxRollouts || !strings.Contains(w.Body.String(), `"next":"20"`) {
+	body := w.Body.String()
+	if n := strings.Count(body, `"id":"r"`); n != maxRollouts || !strings.Contains(body, `"next":"20"`) {
 		t.Errorf("%d rollouts on a page: %.100s", n, w.Body)
 	}
 	if w := ask(served(t), "GET", "/api/linerate/v1/fleet", nil); w.Code != http.StatusNotFound {
