@@ -21,6 +21,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/desk"
 	"github.com/linerate/linerate/hub/internal/fleet/message"
 	"github.com/linerate/linerate/hub/internal/fleet/rollout"
+	"github.com/linerate/linerate/hub/internal/fleet/selection"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer/order"
 	"github.com/linerate/linerate/internal/report"
@@ -121,6 +122,9 @@ Each host carries out what its own policy and keys allow: see linerate agent --o
 			if least := timing.Settle + 5*message.BeatEvery/3; timing.Deadline < least {
 				return usageError{fmt.Errorf("a trial of %v is too short: a host says every %v that it lives, and is confirmed "+
 					"after that; want %v", timing.Deadline, message.BeatEvery, least)}
+			}
+			if _, err := selection.Parse(chosen); err != nil { // before a key is asked for
+				return usageError{err}
 			}
 			keys, err := s.open(a.env)
 			if err != nil && !planOnly {
