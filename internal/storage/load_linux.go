@@ -278,7 +278,21 @@ func (l *load) failed(offset int64, n int, buffer []byte, err error) error {
 			err = nil // direct I/O from a place between two blocks says nothing
 		}
 	}
+	if err == nil && vanished(l.fd) {
+		err = unix.ENODEV
+	}
 	return operationError(l.spec.Test, offset, n, len(buffer), err)
+}
+
+// vanished reports a device that was unplugged: its capacity becomes zero (blk_mark_disk_dead in
+// block/genhd.c), and reads find its end there.
+func vanished(fd int) bool {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFBLK {
+		return false
+	}
+	end, err := unix.Seek(fd, 0, unix.SEEK_END)
+	return err != nil || end == 0
 }
 
 // operationError says which operation failed.
