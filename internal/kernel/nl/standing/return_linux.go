@@ -248,6 +248,11 @@ func (p Picture) Missing(c *nl.Client) ([]string, error) {
 			slices.ContainsFunc(l.AltNames, func(a string) bool { return !slices.Contains(n.AltNames, a) }) {
 			missing = append(missing, fmt.Sprintf("state of %s (flags %#x, were %#x)", l.Name, n.Flags, l.Flags))
 		}
+		// A late report of the lost carrier takes the proxy neighbours away (neigh_carrier_down in
+		// net/core/neighbour.c): what was returned stays only when the link is back.
+		if l.Running && !n.Running {
+			missing = append(missing, "carrier of "+l.Name)
+		}
 	}
 	compare := func(kind uint16, old, new [][]byte, moved func([]byte), same func(a, b []byte) bool) {
 		for _, m := range old {

@@ -27,7 +27,8 @@ type Picture struct {
 type Link struct {
 	Index     int      `json:"index"`
 	Name      string   `json:"name"`
-	Flags     uint32   `json:"flags"` // IFF_UP and those of kept
+	Flags     uint32   `json:"flags"`             // IFF_UP and those of kept
+	Running   bool     `json:"running,omitempty"` // IFF_RUNNING: the kernel has reported the carrier
 	MAC       []byte   `json:"mac"`
 	Broadcast []byte   `json:"broadcast,omitempty"`
 	Alias     string   `json:"alias,omitempty"`
@@ -101,7 +102,8 @@ func linkOf(msgs []netlink.Message, name string) (Link, error) {
 			continue
 		}
 		flags := u32(m.Data[8:])
-		l := Link{Index: int(u32(m.Data[4:])), Name: name, Flags: flags & (kept | unix.IFF_UP),
+		l := Link{Index: int(u32(m.Data[4:])), Name: name,
+			Flags: flags & (kept | unix.IFF_UP), Running: flags&unix.IFF_RUNNING != 0,
 			MAC: attrs.find(unix.IFLA_ADDRESS), Broadcast: attrs.find(unix.IFLA_BROADCAST),
 			Alias: string(bytes.TrimRight(attrs.find(unix.IFLA_IFALIAS), "\x00")), Group: attrs.uint32(unix.IFLA_GROUP)}
 		if mode := attrs.find(unix.IFLA_LINKMODE); len(mode) > 0 {
