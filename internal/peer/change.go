@@ -55,19 +55,26 @@ func (c *Client) Commit(ctx context.Context, ids ...string) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	met := make(chan error, 1)
-	go func() {
-		err := c.meet(ctx, *a.Token)
-		met <- err
-		if err != nil {
-			cancel() // the far side waits in vain
-		}
-	}()
-	err := c.call(ctx, msgConfirm, nil, nil, changeBound)
+	var met chan error
+	// A refused connection can fail before the far side has heard of the confirmation. The call must
+	// be there to be cancelled then: a commit that nothing confirms is undone only when its time is up.
+	err := c.callThen(ctx, msgConfirm, nil, nil, changeBound, func() {
+		met = make(chan error, 1)
+		go func() {
+			err := c.meet(ctx, *a.Token)
+			met <- err
+			if err != nil {
+				cancel() // the far side waits in vain
+			}
+		}()
+	})
 	if err == nil {
 		return nil // the far side has seen the connection, whatever happened to its end
 	}
 	cancel()
+	if met == nil {
+		return err
+	}
 	if failed := <-met; failed != nil && !errors.Is(failed, context.Canceled) {
 		return fmt.Errorf("commit on %s: %w: %w", c.target, ErrUnconfirmed, failed)
 	}

@@ -327,6 +327,11 @@ func (c *Client) read() {
 // call sends a call to the far side and waits for its answer at most bound, which starts anew with
 // every note that the far side sends about the call. An answer may have both a body and a fault.
 func (c *Client) call(ctx context.Context, typ string, body, into any, bound time.Duration) error {
+	return c.callThen(ctx, typ, body, into, bound, func() {})
+}
+
+// callThen is call with something to do once the call is sent.
+func (c *Client) callThen(ctx context.Context, typ string, body, into any, bound time.Duration, sent func()) error {
 	raw, err := encode(body)
 	if err != nil {
 		return fmt.Errorf("ask %s for %s: %w", c.target, typ, err)
@@ -353,6 +358,7 @@ func (c *Client) call(ctx context.Context, typ string, body, into any, bound tim
 	if err := c.conn.Send(ctx, typ, call{ID: id, Body: raw}); err != nil && ctx.Err() == nil {
 		return c.failed(typ, err)
 	}
+	sent()
 	if err := c.await(ctx, in, bound); err != nil {
 		// A change may have been made at this very moment. Its answer has the ids with which it can
 		// be undone, so waiting three seconds is worthwhile. Without the ids, the end of the
