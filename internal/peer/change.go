@@ -57,7 +57,7 @@ func (c *Client) Commit(ctx context.Context, ids ...string) error {
 	defer cancel()
 	var met chan error
 	// A refused connection can fail before the far side has heard of the confirmation. The call must
-	// be there to be cancelled then: a commit that nothing confirms is undone only when its time is up.
+	// be there to be cancelled then: a commit that nothing confirms waits until its time is up.
 	err := c.callThen(ctx, msgConfirm, nil, nil, changeBound, func() {
 		met = make(chan error, 1)
 		go func() {
