@@ -232,6 +232,9 @@ func (a *app) readStored(store runs.Store, name, hint string) (doc []byte, sourc
 		doc, err = store.ReadFile(name)
 		return doc, name, err
 	}
+	if errors.Is(missing, fs.ErrPermission) {
+		return nil, name, missing // another name does not help
+	}
 	return nil, name, flagError{missing, hint}
 }
 

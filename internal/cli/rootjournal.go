@@ -39,7 +39,10 @@ func (a *app) mindRoot(command string) error {
 // rootJournal returns why root's journal matters to another user; empty: it has nothing in force.
 func rootJournal(dir string) string {
 	changes, err := journal.History(durable.OS(), dir)
+	var unsafe *durable.TrustError
 	switch {
+	case errors.As(err, &unsafe): // an fs.ErrPermission too
+		return "root's journal: " + oneSentence(err)
 	case errors.Is(err, fs.ErrPermission):
 		return "root's journal may not be read: use sudo"
 	case err != nil:

@@ -180,7 +180,8 @@ func quiet(c *evidence.Case) evidence.Finding {
 		if moved > 1e6 {
 			x.Confidence = 0.6
 		}
-		if s.Host != nil && !counts(s, "nic.") {
+		// As of a path, see hiddenCPUs: a full processor shows in nothing else.
+		if s.Host != nil && (!counts(s, "nic.") || len(s.CPUs) == 0 && s.Host.OS == "linux") {
 			unseen(&x, s)
 			continue
 		}
@@ -202,8 +203,9 @@ func counts(s *evidence.Span, prefix string) bool {
 	return false
 }
 
-// unseen turns the verdict on a watched host into "cannot be judged": a host whose counters are
-// hidden, as in a container without /proc, looks the same with every fault and without any.
+// unseen turns the verdict on a watched host into "cannot be judged": a host whose counters or CPU
+// times are hidden, as in a container without /proc, looks the same with every fault and without
+// any.
 func unseen(x *evidence.Finding, s *evidence.Span) {
 	missing := []string{}
 	if len(s.CPUs) == 0 {
@@ -218,7 +220,7 @@ func unseen(x *evidence.Finding, s *evidence.Span) {
 	x.Title = "This host cannot be judged: linerate cannot read " + strings.Join(missing, ", ") + "."
 	x.Evidence = []evidence.Evidence{{Name: "counters that were read", Value: float64(len(s.Counters)), Unit: "counters",
 		Source: s.Source("/proc, /sys and netlink")}}
-	x.Rejected = append(x.Rejected, "Not shown to be sound: nothing was seen.")
+	x.Rejected = append(x.Rejected, "Not shown to be sound: what was hidden may hold the fault.")
 	x.Remedy.Text = "Run linerate where /proc and /sys of this host are mounted and readable: outside of the " +
 		"container, or with sudo."
 }

@@ -15,7 +15,7 @@ import (
 func readPlatform(src *source, s *Snapshot, said *notes) Platform {
 	return Platform{
 		Qdiscs: readQdiscs(src, said), Softnet: readSoftnet(src), Idle: readIdle(src, s.CPUs),
-		Tables: readTables(src, s), Firewall: readFirewall(src), Mounts: readMounts(src), Owners: readOwners(src),
+		Tables: readTables(src, s), Firewall: readFirewall(src), Mounts: readMounts(src), Owners: readOwners(src, said),
 		KernelLog: readKernelLog(src, s.Interfaces),
 	}
 }
@@ -207,7 +207,7 @@ const maxProcesses = 4096
 
 // readOwners finds the other programs that manage the host. It keeps no process names other than
 // those it looks for.
-func readOwners(src *source) []owner.Owner {
+func readOwners(src *source, said *notes) []owner.Owner {
 	wanted, running := owner.Processes(), make(map[string]bool)
 	names, _ := src.List("proc") // An archive may hold only sys.
 	// In numeric order, which begins with the processes started at boot.
@@ -218,6 +218,10 @@ func readOwners(src *source) []owner.Owner {
 		}
 	}
 	slices.Sort(pids)
+	// Every process namespace has a process 1.
+	if src.Live() && len(pids) > 0 && pids[0] != 1 {
+		said.say("other programs that manage this host: not permitted: /proc hides the processes of other users (hidepid)")
+	}
 	for _, pid := range pids[:min(len(pids), maxProcesses)] {
 		file := fmt.Sprintf("proc/%d/comm", pid) // since Linux 2.6.33
 		b, err := src.Aside(file)

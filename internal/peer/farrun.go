@@ -289,7 +289,7 @@ func (c *session) testMessage(ctx context.Context, m wire.Message) {
 		defer close(r.ended)
 		defer r.cancel()
 		defer r.free()
-		err := responder.Respond(ctx, body.Spec)
+		err := responder.Respond(ctx, body)
 		select {
 		case <-c.conn.Done(): // the client is gone, which its session logs
 		default:

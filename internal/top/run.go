@@ -81,7 +81,10 @@ func (o Source) changes() Journal {
 		return Journal{Err: o.NoState}
 	}
 	all, err := journal.History(durable.OS(), o.StateDir)
+	var unsafe *durable.TrustError
 	switch {
+	case errors.As(err, &unsafe): // an fs.ErrPermission too
+		return Journal{Err: err}
 	case errors.Is(err, fs.ErrPermission):
 		return Journal{Err: fmt.Errorf("the journal in %s may not be read by this user", o.StateDir)}
 	case err != nil:

@@ -282,7 +282,7 @@ func TestNearEndBreaks(t *testing.T) {
 			t.Parallel()
 			w.far.timing = c.timing
 			done := make(chan error, 1)
-			go func() { done <- w.far.Respond(t.Context(), long) }()
+			go func() { done <- w.far.Respond(t.Context(), StartBody{Spec: long}) }()
 			c.near(script{t, w.nearControl}, w)
 			if err := <-done; !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("%v, want %v with %q", err, c.want, c.text)
@@ -296,7 +296,7 @@ func TestBadSpecIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	done := make(chan error, 1)
-	go func() { done <- w.far.Respond(t.Context(), Spec{Test: "quantum"}) }()
+	go func() { done <- w.far.Respond(t.Context(), StartBody{Spec: Spec{Test: "quantum"}}) }()
 	s := script{t, w.nearControl}
 	var body errorBody
 	if err := decode(s.expect(msgError), &body); err != nil {
@@ -405,7 +405,7 @@ func TestStrangersGetNothing(t *testing.T) {
 	w.far.timing = noSetup
 	w.far.PeerIP = "127.0.0.2" // the far end expects another near end
 	done := make(chan error, 1)
-	go func() { done <- w.far.Respond(t.Context(), shortSpec(UDP)) }()
+	go func() { done <- w.far.Respond(t.Context(), StartBody{Spec: shortSpec(UDP)}) }()
 	s := script{t, w.nearControl}
 	var accepted acceptBody
 	if err := decode(s.expect(msgAccept), &accepted); err != nil {

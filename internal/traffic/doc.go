@@ -78,7 +78,8 @@
 // address. The sockets of udp all use the one UDP port of the far [echo.Server]: a near socket
 // sends hellos with its token until it hears the same from a far socket that is connected to it.
 // The far end sends nothing to an address that has not said hello, and the control channel's
-// handshake has proved the address before.
+// handshake has proved the address before. test.accept names the number of the first datagram of
+// each socket, at random; datagrams with other numbers are forged, also the first to arrive.
 //
 // # Bounds
 //
@@ -105,5 +106,6 @@
 // elsewhere workers go through package net and the result says so in its Method. A far end refuses
 // what is outside its [Limits], and ends a test that moves more than they allow. It checks the
 // token of a data connection once, when the connection opens. Payload is neither authenticated nor
-// encrypted, so a host on the path can disturb a test or add bytes to it.
+// encrypted, so a host on the path can disturb a test or add bytes to it; one that does not see the
+// datagrams of a udp test cannot.
 package traffic

@@ -31,15 +31,15 @@ type Responder struct {
 }
 
 // Respond runs the far end of one test, after the message that the near end sent with [MsgStart],
-// whose Spec the caller passes. When it returns, it has sent its last message and read the near
+// whose body the caller passes. When it returns, it has sent its last message and read the near
 // end's last one, so the channel is ready for the next test, unless the error is [ErrPeerGone]. A
 // test that the near end stopped early is an error as well, but not [ErrPeerGone].
-func (r *Responder) Respond(ctx context.Context, spec Spec) error {
+func (r *Responder) Respond(ctx context.Context, start StartBody) error {
 	t := patience
 	if r.timing != nil {
 		t = *r.timing
 	}
-	spec, err := spec.Normalize()
+	spec, err := start.Spec.Normalize()
 	// The watchdog covers everything: a near end that only sends beats cannot keep the one place
 	// for tests, nor the threads and connections of this one.
 	limit := 2 * t.Setup
@@ -54,7 +54,8 @@ func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 		if reason := r.Limits.Refuse(spec); reason != "" {
 			refused, err = true, fmt.Errorf("%w: %s", errRefusing, reason)
 		} else {
-			f := &farEnd{Responder: r, session: s, spec: spec, phase: &engine.Phase{}, revoke: func() {}}
+			f := &farEnd{Responder: r, session: s, spec: spec, phase: &engine.Phase{}, revoke: func() {},
+				numbered: start.FirstNumbers}
 			body, err = f.play(ctx)
 			refused = errors.Is(err, errRefusing)
 		}
@@ -96,6 +97,7 @@ type farEnd struct {
 	phase      *engine.Phase
 	offer      acceptBody // what test.accept names
 	revoke     func()     // ends what admitEchoes has admitted
+	numbered   bool       // the near end knows FirstNumbers
 	remembered []string   // warnings about what the kernel remembers
 }
 

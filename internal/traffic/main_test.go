@@ -128,7 +128,7 @@ func (w *world) serve(ctx context.Context) <-chan error {
 			done <- err
 			return
 		}
-		done <- w.far.Respond(ctx, start.Spec)
+		done <- w.far.Respond(ctx, start)
 	}()
 	return done
 }

@@ -42,6 +42,8 @@ const (
 // StartBody is the body of the message that opens a test, MsgStart.
 type StartBody struct {
 	Spec Spec `json:"spec"`
+	// the near end knows acceptBody.FirstNumbers; older ones do not
+	FirstNumbers bool `json:"first_numbers,omitempty"`
 }
 
 type acceptBody struct {
@@ -49,6 +51,9 @@ type acceptBody struct {
 	EchoPort    int      `json:"echo_port,omitempty"`
 	AcceptToken []byte   `json:"accept_token,omitempty"` // what requests of crr start with
 	AcceptPorts []uint16 `json:"accept_ports,omitempty"` // of crr, one for each stream
+	// of udp, one for each socket: the number of its first datagram. It is a secret of the control
+	// channel.
+	FirstNumbers []uint64 `json:"first_numbers,omitempty"`
 }
 
 type sentBody struct {

@@ -94,7 +94,7 @@ func (n *nearEnd) drive(ctx context.Context, begin func(), progress func(Interva
 		}
 	}()
 	remembered := forget(n.spec, n.PeerIP)
-	s.post(MsgStart, StartBody{Spec: n.spec})
+	s.post(MsgStart, StartBody{Spec: n.spec, FirstNumbers: true})
 	if err := s.await(ctx, s.timing.Setup, msgAccept, &n.accepted); err != nil {
 		return nil, err
 	}

@@ -55,12 +55,16 @@ func (t udpTest) near(ctx context.Context, n *nearEnd) (cast, error) {
 	if !ok {
 		return cast{}, fmt.Errorf("open streams over udp: %w: the far end named no address", ErrProtocol)
 	}
+	first := n.accepted.FirstNumbers
+	if err := checkNumbers(n.spec, first); err != nil {
+		return cast{}, err
+	}
 	sockets, err := sayHello(ctx, to, token, t.sockets(n.spec, true))
 	if err != nil {
 		return cast{}, err
 	}
 	n.addresses.note(net.UDPAddrFromAddrPort(sockets[0].LocalAddr()), net.UDPAddrFromAddrPort(sockets[0].RemoteAddr()))
-	c, err := t.cast(n.spec, n.phase, sockets, true)
+	c, err := t.cast(n.spec, n.phase, sockets, first, true)
 	if err != nil {
 		return cast{}, err
 	}
@@ -80,6 +84,9 @@ func (t udpTest) far(ctx context.Context, f *farEnd) (cast, error) {
 	if !admitted {
 		return cast{}, fmt.Errorf("%w: this host has no udp port for tests", errRefusing)
 	}
+	if f.numbered {
+		f.offer.FirstNumbers = newNumbers(f.spec)
+	}
 	if err := f.accept(); err != nil {
 		return cast{}, err
 	}
@@ -87,7 +94,7 @@ func (t udpTest) far(ctx context.Context, f *farEnd) (cast, error) {
 	if err != nil {
 		return cast{}, err
 	}
-	c, err := t.cast(f.spec, f.phase, sockets, false)
+	c, err := t.cast(f.spec, f.phase, sockets, f.offer.FirstNumbers, false)
 	if err != nil {
 		quiet()
 		return cast{}, err
@@ -112,15 +119,46 @@ func (udpTest) sockets(s Spec, near bool) []datagram.SocketOptions {
 	return all
 }
 
-// cast makes the workers of one end around its sockets, which it takes over.
-func (t udpTest) cast(s Spec, p *engine.Phase, sockets []*datagram.Socket, near bool) (cast, error) {
+// newNumbers chooses the number of the first datagram of each socket. Without it a receiver would
+// have to believe whatever datagram comes first.
+func newNumbers(s Spec) []uint64 {
+	numbers := make([]uint64, s.channels())
+	for i := range numbers {
+		numbers[i] = datagram.RandomNumber()
+	}
+	return numbers
+}
+
+// checkNumbers refuses impossible numbers of a far end; an older one names none.
+func checkNumbers(s Spec, numbers []uint64) error {
+	if numbers != nil && len(numbers) != s.channels() {
+		return fmt.Errorf("%w: %d first numbers for %d sockets", ErrProtocol, len(numbers), s.channels())
+	}
+	for _, n := range numbers {
+		if n > datagram.MaxFirst {
+			return fmt.Errorf("%w: %d is no number of a first datagram", ErrProtocol, n)
+		}
+	}
+	return nil
+}
+
+// cast makes the workers of one end around its sockets, which it takes over. First has the number
+// of the first datagram of each; nil: the other end knows none.
+func (t udpTest) cast(s Spec, p *engine.Phase, sockets []*datagram.Socket, first []uint64, near bool) (cast, error) {
 	workers, ports := make([]*engine.Worker, len(sockets)), make([]datagram.Port, len(sockets))
 	for i, socket := range sockets {
 		var err error
 		if s.nearSends(i) == near {
-			workers[i], ports[i].Sender, err = datagram.NewSender(p, socket, t.sendOptions(s, i))
+			o := t.sendOptions(s, i)
+			if first != nil {
+				o.First = first[i]
+			}
+			workers[i], ports[i].Sender, err = datagram.NewSender(p, socket, o)
 		} else {
 			o := datagram.ReceiveOptions{Bytes: s.PacketBytes, Batch: datagram.Batch(s.Batch), Verify: true}
+			if first != nil {
+				o.First = &first[i]
+			}
 			workers[i], ports[i].Receiver, err = datagram.NewReceiver(p, socket, o)
 		}
 		if err != nil {

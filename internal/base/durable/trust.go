@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 )
@@ -11,6 +12,22 @@ type Truster interface {
 	// directory of that name, or any directory on the way to it. Otherwise the error is a
 	// *TrustError. On a system that does not report this, it is nil.
 	Trusted(name string) error
+}
+
+// SafeState returns nil unless another user can change one of these files or directories of a state
+// directory, or replace it. A file that does not exist is trusted, and so is every file of a file
+// system that does not know who may replace it. The error is an fs.ErrPermission.
+func SafeState(fsys FS, names ...string) error {
+	disk, ok := fsys.(Truster)
+	if !ok {
+		return nil
+	}
+	for _, name := range names {
+		if err := disk.Trusted(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("state directory is not safe: %w", err)
+		}
+	}
+	return nil
 }
 
 // TrustError names what another user can change. It is an fs.ErrPermission.

@@ -93,8 +93,12 @@ func Began(id string) (time.Time, bool) {
 // Path returns the file of a run.
 func (s Store) Path(id string) string { return filepath.Join(s.dir, id+".json") }
 
-// List returns the ids of the stored runs, newest first. It is empty if nothing was saved.
+// List returns the ids of the stored runs, newest first. It is empty if nothing was saved. Where
+// another user may have written them, the error is that of durable.SafeState.
 func (s Store) List() ([]string, error) {
+	if err := durable.SafeState(s.fsys, s.dir); err != nil {
+		return nil, fmt.Errorf("list %s: %w", s.kind, err)
+	}
 	names, err := s.fsys.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -142,10 +146,14 @@ func (s Store) Find(name string) (string, error) {
 		found[0], len(found))
 }
 
-// Read returns the document of a run, given its complete id.
+// Read returns the document of a run, given its complete id. It refuses one that another user may
+// have written, as List does.
 func (s Store) Read(id string) ([]byte, error) {
 	if !Name(id) {
 		return nil, fmt.Errorf("read %s %q: %w", s.kind.one(), id, ErrNoRun)
+	}
+	if err := durable.SafeState(s.fsys, s.dir, s.Path(id)); err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.kind.one(), err)
 	}
 	return s.ReadFile(s.Path(id))
 }

@@ -339,8 +339,12 @@ func (j *Journal) Close() error {
 
 // History returns all changes of the journal in a directory, oldest first, without a lock and
 // without writing. A directory without a journal has an empty history. A change that another
-// process is just making may appear as a trial.
+// process is just making may appear as a trial. The error is that of [Trusted] where another user
+// may have written the journal.
 func History(fsys durable.FS, dir string) ([]Change, error) {
+	if err := Trusted(fsys, dir); err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
 	h, err := load(fsys, logPath(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -3,7 +3,6 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -17,24 +16,11 @@ import (
 var ErrNotOurs = errors.New("not a file that linerate writes")
 
 // Trusted returns nil unless another user can write to the state directory dir; a directory that
-// does not exist yet is trusted. [Open] refuses such a directory: undo writes what the journal
-// says, and root would write it for any user who can forge a journal. The error is an
-// fs.ErrPermission.
+// does not exist yet is trusted. [Open] and [History] refuse such a directory: undo writes what the
+// journal says, and root would write it for any user who can forge a journal; and a forged history
+// hides what is in force. The error is an fs.ErrPermission.
 func Trusted(fsys durable.FS, dir string) error {
-	disk, ok := fsys.(durable.Truster)
-	if !ok {
-		return nil
-	}
-	for _, name := range []string{dir, logPath(dir), lockPath(dir)} {
-		err := disk.Trusted(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // made below, by us
-		}
-		if err != nil {
-			return fmt.Errorf("state directory is not safe: %w", err)
-		}
-	}
-	return nil
+	return durable.SafeState(fsys, dir, logPath(dir), lockPath(dir))
 }
 
 // startDirs are the directories, below the root of a host, of files that set a knob at its start

@@ -1,6 +1,7 @@
 package iperf2
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -104,6 +105,52 @@ func TestBudgets(t *testing.T) {
 	if n, _ := io.Copy(io.Discard, conn); n > 1<<20 {
 		t.Errorf("%d bytes sent to a client that may have %d", n, 1<<20)
 	}
+}
+
+// TestConnectsBackToTheClientAlone has clients that request a connection back, one of them to the
+// port of a service. The server connects to the address of the client, and to no such port.
+func TestConnectsBackToTheClientAlone(t *testing.T) {
+	s, j := serve(t, admission.Limits{}, nil)
+	ask := func(port int) {
+		t.Helper()
+		head := make([]byte, settingsBytes)
+		settings{port: port, bytes: 1000, streams: 1}.put(head, false)
+		binary.BigEndian.PutUint32(head, binary.BigEndian.Uint32(head)|flagConnect|flagAtOnce)
+		conn := dial(t, s)
+		if _, err := conn.Write(head); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.CloseWrite()
+	}
+	for _, port := range []int{0, 22, lowestPort - 1, 1 << 16, 1<<31 - 1} {
+		ask(port)
+		j.Await(t, 1, fmt.Sprintf("connect back: port %d is not within 1024 and 65535", port))
+	}
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ask(l.Addr().(*net.TCPAddr).Port)
+	_ = l.SetDeadline(time.Now().Add(time.Minute))
+	back, err := l.AcceptTCP()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer back.Close()
+	if from := service.From(back).Addr(); from != s.Addr().Addr() {
+		t.Errorf("comes from %v, the client called %v", from, s.Addr())
+	}
+	got, err := io.ReadAll(back)
+	if err != nil || len(got) != 1000 || looksLikeSettings(got) {
+		t.Errorf("%d bytes, settings %v, %v", len(got), looksLikeSettings(got), err)
+	}
+	_ = back.Close()
+	j.Await(t, 1, "sent 1000 bytes")
+	// No listener: the client reads why in nothing, and the server's log has it.
+	_ = l.Close()
+	ask(l.Addr().(*net.TCPAddr).Port)
+	j.Await(t, 1, "connect back: dial tcp")
 }
 
 // TestNothingIsReflected checks that an answer is never longer than its request, and that the

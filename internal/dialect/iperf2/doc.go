@@ -11,9 +11,10 @@
 //
 //	word  of the settings, 32 bits each, big-endian
 //	0     flags: 0x40000000 words 6 and up are present, 0x00010000 length present,
-//	      length·2 in the low bits
+//	      length·2 in the low bits; 0x80000000 connect back, with 1 at once (-d), else
+//	      afterwards (-r)
 //	1     streams (-P)
-//	2     port
+//	2     port; with a connection back that of the client
 //	3     length of a write, bytes; 0: the default
 //	4     window, bytes
 //	5     amount: bytes, or the negative of a time in 10 ms
@@ -27,11 +28,14 @@
 // counts the first of these as a datagram of the test, with its bytes; this package does too, so
 // both ends show the same figures.
 //
+// With -d and -r the server connects back, once for each connection of the client, and sends there
+// what the client sends. Such a connection has no settings.
+//
 // With --bounceback a client sends messages with a layout of their own, and the server sends each
 // one back.
 //
 // A [Server] receives anything over TCP and UDP, and sends over TCP on the connection that
-// requested it. [Open] is a client. The data that it sends go over workers of packages engine and
+// requested it, or that goes back to its client. [Open] is a client. The data that it sends go over workers of packages engine and
 // datagram.
 //
 // # Units
@@ -55,7 +59,8 @@
 // datagrams of less than 56 bytes get no report. Ports below 1024 get no answer. A table of fixed
 // size holds the UDP tests, so that forged addresses displace only one another.
 //
-// Not implemented: -d and -r, for which a server connects back to a port that the client chooses,
-// and keys (--permit-key). The server still receives what such clients send. An amount of 2 GiB or
+// Over TCP, a connection back goes to the address whose handshake opened the client's connection, and
+// to no port below 1024. Not implemented: -d and -r over UDP, and keys (--permit-key). The server
+// still receives what such clients send. An amount of 2 GiB or
 // more does not fit into word 5, so the server does not know it and sends for ten seconds.
 package iperf2

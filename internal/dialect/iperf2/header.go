@@ -13,6 +13,7 @@ const (
 	flagUpper    = 0x0400_0000 // word 8 is in use
 	flagTests    = 0x2000_0000 // datagrams: the same
 	flagConnect  = 0x8000_0000 // the server is to connect back: -d and -r of iperf 1
+	flagAtOnce   = 0x0000_0001 // with it: at once, -d
 	flagLength   = 0x0001_0000 // the low bits hold twice the length of the settings
 	flagBounce   = 0x0080_0000 // --bounceback, a layout of its own
 )
@@ -37,6 +38,7 @@ const settingsBytes = 60
 type settings struct {
 	extended bool // the client is an iperf 2 and the fields below are valid
 	connect  bool // the server shall connect back
+	atOnce   bool // while it receives (-d), not afterwards (-r)
 	bounce   bool // the client requests --bounceback
 	reverse  bool // the server shall send
 	duplex   bool // the server shall send while it receives
@@ -79,7 +81,7 @@ func parseSettings(p []byte) settings {
 		return binary.BigEndian.Uint32(p[4*i:])
 	}
 	flags := word(0)
-	s := settings{extended: true, bounce: flags&flagBounce != 0, connect: flags&flagConnect != 0,
+	s := settings{extended: true, bounce: flags&flagBounce != 0, connect: flags&flagConnect != 0, atOnce: flags&flagAtOnce != 0,
 		wide: flags&flagWide != 0}
 	if s.bounce || len(p) < settingsBytes {
 		return s

@@ -58,7 +58,7 @@ var captured = []struct {
 		"-d -t 1",
 		"c00100790000000100003ab60000000000000000ffffff9c000000000000000000000000000200010008000300000000" +
 			"000000000000000000000000",
-		settings{extended: true, connect: true, streams: 1, port: 15030, duration: time.Second},
+		settings{extended: true, connect: true, atOnce: true, streams: 1, port: 15030, duration: time.Second},
 	},
 	{
 		"-X -t 1",

@@ -3,6 +3,7 @@ package iperf2
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -145,6 +146,35 @@ func TestTripTimesWithRealClient(t *testing.T) {
 		if least < 0 || least > mean || mean > most || most > 60_000 {
 			t.Errorf("one-way delays of %s ms on average, %s to %s", lost[3], lost[4], lost[5])
 		}
+	}
+}
+
+// TestBothWaysWithRealClient runs -d and -r, for which the server connects back to a port where the
+// program listens: the program ends, and counts what the server counted in both directions.
+func TestBothWaysWithRealClient(t *testing.T) {
+	testenv.Program(t, "iperf")
+	for _, c := range []struct {
+		args    string
+		streams int
+		bytes   int64 // each way; 0: a time ends it
+	}{{"-d -n 1M", 1, 1 << 20}, {"-r -n 1M", 1, 1 << 20}, {"-r -t 0.3", 1, 0}, {"-d -t 0.3", 1, 0},
+		{"-d -n 1M -P 2", 2, 2 << 20}} {
+		t.Run(c.args, func(t *testing.T) {
+			free, err := net.Listen("tcp", ":0") // the program listens on all addresses
+			if err != nil {
+				t.Fatal(err)
+			}
+			listen := free.Addr().(*net.TCPAddr).Port
+			_ = free.Close()
+			out, j := realClient(t, append(strings.Fields(c.args), "-y", "C", "-L", fmt.Sprint(listen))...)
+			received, sent := logBytes(t, j.Await(t, c.streams, "received")), logBytes(t, j.Await(t, c.streams, "sent"))
+			if c.bytes > 0 && (received != c.bytes || sent != c.bytes) || received == 0 || sent == 0 {
+				t.Errorf("received %d bytes, sent %d", received, sent)
+			}
+			if theirs := csvBytes(t, out); theirs != received+sent {
+				t.Errorf("the program counts %d bytes, the server %d and %d:\n%s", theirs, received, sent, out)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -108,7 +109,10 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 		return err
 	}
 	defer leave()
-	link, err := engine.AdoptBlocking(conn, engine.ConnOptions{NoDelay: true})
+	// Data need no option: with it, the end of each call would leave as a segment of its own.
+	sends := asked.reverse || asked.duplex
+	local := service.Local(conn)
+	link, err := engine.AdoptBlocking(conn, engine.ConnOptions{NoDelay: !sends})
 	if err != nil {
 		return err
 	}
@@ -120,11 +124,11 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 	case asked.bounce:
 		return t.bounce(ctx, start, head)
 	case asked.reverse && !asked.duplex:
-		return t.send(ctx, asked)
+		return t.send(ctx, asked, "")
 	case asked.duplex:
 		sent := make(chan error, 1)
 		// Both directions run at once on one connection, each half with its own end.
-		go func() { sent <- t.send(ctx, asked) }()
+		go func() { sent <- t.send(ctx, asked, "") }()
 		return errors.Join(t.receive(ctx, start, len(head)), <-sent)
 	}
 	if asked.extended {
@@ -134,8 +138,7 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 		}
 	}
 	if asked.connect {
-		t.log("iperf2 tcp from %s: requests a connection back (-d or -r), which is not supported; --full-duplex is",
-			t.from)
+		return t.bothWays(ctx, asked, local, start, len(head))
 	}
 	return t.receive(ctx, start, len(head))
 }
@@ -188,15 +191,15 @@ func (t *transfer) spend(ctx context.Context, n int) error {
 	return service.Rest(ctx, t.visit.Pause())
 }
 
-// send writes what the client requested and closes its half.
-func (t *transfer) send(ctx context.Context, asked settings) error {
+// send writes what the client requested, with head at its beginning, and closes its half.
+func (t *transfer) send(ctx context.Context, asked settings, head string) error {
 	defer engine.Stay()()
 	duration := asked.duration
 	if duration == 0 && asked.bytes == 0 {
 		duration = t.timing.reverse
 	}
 	start := time.Now()
-	total, err := t.source(ctx, asked.bytes, duration, asked.rateBitsSec)
+	total, err := t.source(ctx, head, asked.bytes, duration, asked.rateBitsSec)
 	seconds := time.Since(start).Seconds()
 	if err == nil {
 		err = t.conn.CloseWrite()
@@ -212,37 +215,59 @@ func (t *transfer) send(ctx context.Context, asked settings) error {
 	return err
 }
 
-// source writes a pattern until the amount or the time is reached, whichever is not zero.
-func (t *transfer) source(ctx context.Context, amount int64, duration time.Duration,
+// source sends head and a pattern until the amount or the time is reached, whichever is not zero.
+func (t *transfer) source(ctx context.Context, head string, amount int64, duration time.Duration,
 	bitsPerSecond float64) (total int64, err error) {
-	p := engine.Pattern(callBytes)
+	out, err := t.conn.Outflow(bitsPerSecond > 0)
+	if err != nil {
+		return 0, err
+	}
+	defer out.Close()
+	most := math.MaxInt
 	if bitsPerSecond > 0 {
-		// Each write takes about ten milliseconds, so that a low rate is smooth.
-		p = p[:max(1, min(len(p), int(bitsPerSecond/8/100)))]
+		// Each call hands over about ten milliseconds, so that a low rate is smooth.
+		most = max(1, int(min(bitsPerSecond/8/100, callBytes)))
 	}
 	start := time.Now()
-	var renewed time.Time
+	if amount > 0 {
+		head = head[:min(int64(len(head)), amount)]
+	}
+	if err := t.spend(ctx, len(head)); err != nil {
+		return 0, err
+	}
+	t.conn.SetWriteDeadline(start.Add(t.timing.idle))
+	n, err := t.conn.Write([]byte(head))
+	if total = int64(n); err != nil {
+		return total, err
+	}
+	moved := start // when the client last took something
+	owed := 0      // paid for, and not sent yet
 	for ctx.Err() == nil {
 		now := time.Now()
-		if duration > 0 && now.Sub(start) >= duration {
+		switch {
+		case duration > 0 && now.Sub(start) >= duration:
 			return total, nil
+		case now.Sub(moved) > t.timing.idle:
+			return total, fmt.Errorf("the client took nothing for %v", t.timing.idle)
 		}
-		left := p
-		if amount > 0 && amount-total < int64(len(p)) {
-			left = p[:amount-total]
+		if owed == 0 {
+			owed = min(out.CallBytes(), most)
+			if amount > 0 {
+				owed = int(min(int64(owed), amount-total))
+			}
+			if owed == 0 {
+				return total, nil
+			}
+			if err := t.spend(ctx, owed); err != nil {
+				return total, err
+			}
 		}
-		if len(left) == 0 {
-			return total, nil
-		}
-		if now.Sub(renewed) > time.Second {
-			renewed = now
-			t.conn.SetWriteDeadline(now.Add(t.timing.idle))
-		}
-		if err := t.spend(ctx, len(left)); err != nil {
-			return total, err
-		}
-		n, err := t.conn.Write(left)
+		n, err := out.Send(owed)
 		total += int64(n)
+		owed -= n
+		if n > 0 {
+			moved = now
+		}
 		if err != nil {
 			return total, err
 		}

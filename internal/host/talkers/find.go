@@ -30,7 +30,9 @@ func findBelow(proc fs.FS, wanted map[uint32]bool) (map[uint32]Process, bool, er
 		}
 	}
 	slices.Sort(pids)
-	found, hidden := map[uint32]Process{}, false
+	// Every process namespace has a process 1. Where /proc does not show it, it hides the processes
+	// of other users (hidepid of proc(5)).
+	found, hidden := map[uint32]Process{}, len(pids) > 0 && pids[0] != 1
 	for _, pid := range pids {
 		if len(found) == len(wanted) {
 			break

@@ -121,6 +121,7 @@ func TestFind(t *testing.T) {
 	link := func(to string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(to), Mode: 0o777 | 1<<27} }
 	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 	proc := fstest.MapFS{
+		"1/comm": file("init\n"),
 		"9/fd/3": link("socket:[101]"), "9/comm": file("first\n"), "9/cgroup": file("0::/\n"),
 		"80/fd/0": link("/dev/null"), "80/fd/5": link("socket:[102]"), "80/fd/6": link("socket:[101]"),
 		"80/comm": file("web server\n"), "80/cgroup": file("0::/system.slice/web.service\n"),
@@ -134,5 +135,10 @@ func TestFind(t *testing.T) {
 		103: {700, "old", "/user.slice"}}
 	if diff := cmp.Diff(want, got); diff != "" || hidden || err != nil {
 		t.Errorf("hidden %v, %v; (-want +got):\n%s", hidden, err, diff)
+	}
+	// With hidepid of proc(5), the processes of other users do not exist there.
+	delete(proc, "1/comm")
+	if got, hidden, err := findBelow(proc, map[uint32]bool{101: true, 104: true}); len(got) != 1 || !hidden || err != nil {
+		t.Errorf("a /proc without process 1: %v, hidden %v, %v", got, hidden, err)
 	}
 }

@@ -18,7 +18,8 @@
 // twice, or after a later one is counted exactly; what is older than the window is late, and the
 // receiver cannot know whether it arrived before. Loss is what the sender sent minus what arrived;
 // no estimate is involved. Datagrams that the sender cannot have sent, by their number or their
-// time, are strays.
+// time, are strays. The first one counts too where the ends agree on its number, see
+// [RandomNumber].
 //
 // # Units
 //

@@ -67,6 +67,43 @@ func TestForgedDatagrams(t *testing.T) {
 	}
 }
 
+// TestForgedFirst sends a forged datagram before the first one of the sender. A receiver that knows
+// the number of the first one takes none of them for it.
+func TestForgedFirst(t *testing.T) {
+	const packets, first = 500, 1<<40 + 12345
+	for name, forged := range map[string]uint64{
+		"zero": 0, "right below": first - 1, "far above": first + 1<<20, "the last number": sequenceMask,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r *relay
+			var a, b *Socket
+			opened := make(chan struct{}) // the relay runs before its sockets are known here
+			r, a, b = newRelay(t, func(n uint64) fault {
+				<-opened
+				if n == first {
+					p := make([]byte, 100)
+					NativeHeader{}.Put(p, Mark{Sequence: forged, Sent: sys.Monotonic(), Measured: true})
+					_, _ = r.out.WriteToUDPAddrPort(p, b.LocalAddr())
+				}
+				return pass
+			})
+			close(opened)
+			start := uint64(first)
+			f := newFlow(t, a, b, SendOptions{Bytes: 100, PacketRate: 20000, Packets: packets, First: first},
+				ReceiveOptions{Bytes: 100, Verify: true, First: &start})
+			f.phase.Set(engine.Measured)
+			f.start()
+			<-f.sender.Idle()
+			f.settle(func(g Received) bool { return g.UniquePackets >= packets && g.Strays >= 1 })
+			_, got := f.stop()
+			if got.Packets != packets || got.Strays != 1 || got.Implausible != 1 || got.LowestSequence != first ||
+				got.Late != 0 || got.Duplicates != 0 || got.Reordered != 0 {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
 // A silence as long as an outage of the path is followed by numbers far ahead.
 func TestNumbersAfterASilence(t *testing.T) {
 	r := &Receiver{header: NativeHeader{}, native: true}

@@ -21,6 +21,10 @@ type ReceiveOptions struct {
 	// compare samples of the payload after the header with what a [Sender] sends; both ends must be
 	// ours
 	Verify bool
+	// First is the number of the first datagram, if the sender has agreed on a secret one, see
+	// [RandomNumber]: what is below it, or far above, is a stray. Nil: whatever comes first is
+	// believed.
+	First *uint64
 	// OwnTime takes the time when the program sees a packet as its arrival, instead of the
 	// kernel's. At hundreds of thousands of packets per second that saves several per cent of the
 	// receiving CPU, and makes delays some tens of microseconds coarser.
@@ -151,6 +155,7 @@ type Receiver struct {
 
 	native           bool          // the send times are of a monotonic clock
 	transit, lastAny time.Duration // of the first datagram, and the arrival of the last one
+	first            *uint64       // see ReceiveOptions
 
 	ended   chan struct{}
 	endOnce sync.Once
@@ -188,7 +193,7 @@ func NewReceiver(p *engine.Phase, s *Socket, o ReceiveOptions) (*engine.Worker, 
 		return nil, nil, err
 	}
 	r := &Receiver{
-		socket: s, header: header, each: o.Accountant, in: in, longest: o.Bytes,
+		socket: s, header: header, each: o.Accountant, in: in, longest: o.Bytes, first: o.First,
 		ended: make(chan struct{}), answer: make(chan struct{}, 1), spread: new(variation),
 	}
 	if o.Verify {
@@ -253,6 +258,7 @@ func (r *Receiver) Loop(w *engine.Worker) error {
 	// Best effort, as in the sender.
 	_ = sys.SetExactTimers()
 	r.clock = newClock()
+	r.lastAny = r.clock.at
 	r.running.Store(true)
 	for w.Phase.Is() != engine.Stopped {
 		if err := r.round(w); err != nil {

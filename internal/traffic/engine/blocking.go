@@ -80,32 +80,44 @@ func (b *Blocking) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// call makes one call, unless the connection is closed. The last of the calls that a Close finds in
-// the kernel gives the descriptor up: the number could belong to another file the next moment.
+// call makes one call, unless the connection is closed.
 func (b *Blocking) call(do func([]byte) (int, error), p []byte) (int, error) {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
+	if !b.enter() {
 		return 0, net.ErrClosed
 	}
-	b.calls++
-	b.mu.Unlock()
 	b.conn.bound()
 	n, err := do(p)
+	return n, b.leave(err)
+}
+
+// enter begins a call; false: the connection is closed.
+func (b *Blocking) enter() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	b.calls++
+	return true
+}
+
+// leave ends a call and returns its error. The last of the calls that a Close finds in the kernel
+// gives the descriptor up: the number could belong to another file the next moment.
+func (b *Blocking) leave(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls--
 	if !b.closed {
-		return n, err
+		return err
 	}
 	if b.calls == 0 {
 		b.conn.release()
 	}
 	// What arrived before counts; the end of the stream is this end's own doing.
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, sys.ErrTimeout) {
-		err = net.ErrClosed
+		return net.ErrClosed
 	}
-	return n, err
+	return err
 }
 
 // past reports whether a deadline has passed.

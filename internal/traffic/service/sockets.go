@@ -113,6 +113,11 @@ func From(conn *net.TCPConn) netip.AddrPort {
 	return unmapped(conn.RemoteAddr().(*net.TCPAddr).AddrPort()) //nolint:forcetypeassert // a TCP connection has no other
 }
 
+// Local returns the address of this end of a connection, as [From] does.
+func Local(conn *net.TCPConn) netip.AddrPort {
+	return unmapped(conn.LocalAddr().(*net.TCPAddr).AddrPort()) //nolint:forcetypeassert // as above
+}
+
 func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
