@@ -303,9 +303,6 @@ func (l *link) prepare(ctx context.Context, d *names.Drawer, n int, due int64) (
 		}
 	}
 	now := int64(sys.Monotonic())
-	if due == 0 {
-		due = now
-	}
 	l.batch = l.batch[:0]
 	longest := l.o.Names.Longest()
 	for i := range n {
@@ -313,7 +310,6 @@ func (l *link) prepare(ctx context.Context, d *names.Drawer, n int, due int64) (
 		id := l.table.add(due, now, index, serial)
 		slot := l.memory[i*longest : (i+1)*longest]
 		l.batch = append(l.batch, slot[:l.o.Names.Compose(slot, index, serial, id)])
-		l.tally.delay.Record(now - due)
 	}
 	l.tally.Queries += uint64(n)
 	l.carried += n
