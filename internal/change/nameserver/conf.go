@@ -266,6 +266,13 @@ func (l *layout) kresd(path, option string) error {
 	}
 	l.insert = span{path, len(b), len(b)}
 	for _, x := range lines(b, "--") {
+		if option == "cache.size" && l.insert.begin == len(b) && forgottenBySize(x.text) {
+			// A line inside of a block would be set only with that.
+			l.insert = span{path, x.begin, x.begin}
+			if x.begin > 0 && b[x.begin-1] != '\n' {
+				l.insert.file = ""
+			}
+		}
 		rest, ok := strings.CutPrefix(x.text, option)
 		if !ok {
 			continue
@@ -283,6 +290,13 @@ func (l *layout) kresd(path, option string) error {
 		}
 	}
 	return nil
+}
+
+// forgottenBySize reports whether a line sets a time to live of Knot Resolver's cache. A later
+// cache.size opens the cache again and puts both times back to their defaults (seen with 5.6.0), so
+// it must stand before.
+func forgottenBySize(text string) bool {
+	return strings.HasPrefix(text, "cache.max_ttl") || strings.HasPrefix(text, "cache.min_ttl")
 }
 
 // value returns the text of the line that counts.
@@ -316,6 +330,10 @@ func (l *layout) edit(kind Kind, option, value string) (file string, text []byte
 		}
 		at := l.insert
 		if at.file == "" {
+			if kind == Kresd {
+				return "", nil, fmt.Errorf("%w: %s would undo the times to live that a block sets before it: set it yourself, "+
+					"in front of them", fs.ErrInvalid, option)
+			}
 			return "", nil, fmt.Errorf("%w: the configuration has no block for options", fs.ErrNotExist)
 		}
 		return at.file, splice(l.texts[at.file], at, statement(kind, option, value)), nil

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // write makes files below a new directory and returns it. DIR in a text is the directory.
@@ -40,6 +43,37 @@ var unboundFiles = map[string]string{
 var kresdFiles = map[string]string{
 	"main": "net.listen('127.0.0.1', 53, { kind = 'dns' })\n-- cache.size = 5 * MB\ncache.size = 100 * kB -- small\n" +
 		"cache.max_ttl( 5 )\nlog_level('debug')",
+}
+
+// kresdTimes sets times to live, which a cache.size behind them would undo.
+var kresdTimes = map[string]string{
+	"main": "modules = { 'stats' }\ncache.min_ttl(0) -- fresh\ncache.max_ttl(1)\n",
+}
+
+// TestCacheSizeKeepsTimes changes the size of the cache, and asks kresd for the times to live.
+func TestCacheSizeKeepsTimes(t *testing.T) {
+	testenv.Need(t, testenv.Peers)
+	dir := write(t, map[string]string{"main": kresdTimes["main"] + "print('TIMES', cache.min_ttl(), cache.max_ttl(), " +
+		"cache.current_size)\nquit()\n"})
+	main := filepath.Join(dir, "main")
+	l, err := scan(Kresd, main, "cache.size")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, err := l.edit(Kresd, "cache.size", "3 * MB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(main, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("kresd", "-n", "-c", main, dir).CombinedOutput()
+	if errors.Is(err, exec.ErrNotFound) {
+		testenv.Missing(t, testenv.Peers, err)
+	}
+	if err != nil || !strings.Contains(string(out), "TIMES\t0\t1\t3145728") {
+		t.Errorf("with %q kresd says %s, %v", text, out, err)
+	}
 }
 
 func TestValues(t *testing.T) {
@@ -82,6 +116,7 @@ func TestBytesComeBack(t *testing.T) {
 		{Unbound, unboundFiles, "msg-cache-size", "64m"},
 		{Kresd, kresdFiles, "cache.size", "100 * MB"}, {Kresd, kresdFiles, "cache.max_ttl", "86400"},
 		{Kresd, kresdFiles, "log_level", "'notice'"}, {Kresd, kresdFiles, "cache.min_ttl", "5"},
+		{Kresd, kresdTimes, "cache.size", "100 * MB"}, {Kresd, kresdTimes, "cache.max_ttl", "86400"},
 	} {
 		dir := write(t, c.files)
 		main := filepath.Join(dir, "main")
@@ -126,6 +161,7 @@ func TestRefusedEdits(t *testing.T) {
 		{Kresd, "log_level(level or 'info')\n", "log_level", "'notice'", fs.ErrInvalid},
 		{Named, "zone \".\" { type hint; };\n", "max-cache-size", "1M", fs.ErrNotExist},
 		{Unbound, "remote-control:\n", "num-threads", "2", fs.ErrNotExist},
+		{Kresd, "if x then\n\tcache.max_ttl(1)\nend\n", "cache.size", "1 * MB", fs.ErrInvalid}, // would undo it
 	} {
 		main := filepath.Join(write(t, map[string]string{"main": c.text}), "main")
 		l, err := scan(c.kind, main, c.option)
