@@ -178,6 +178,52 @@ func TestRefusedEdits(t *testing.T) {
 	}
 }
 
+// TestIncludes reads what several files say, in the forms that the programs accept.
+func TestIncludes(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind   Kind
+		files  map[string]string
+		option string
+		want   string // of an error, if it begins with "!"
+	}{
+		"a pattern of named": {Named, map[string]string{"main": "include \"DIR/*.conf\";\r\n",
+			"a.conf": "options {\r\n\t/* max-cache-size 1M; // */ prefetch 3; # max-cache-size 2M;\r\n" +
+				"\tmax-cache-size 4M;\r\n};\r\n", "b.conf": "zone \"x\" { type hint; };"}, "max-cache-size", "4M"},
+		"a file twice": {Unbound, map[string]string{"main": "server:\ninclude: \"DIR/*.conf\"\ninclude: 'DIR/a.conf'\n",
+			"a.conf": "num-threads: 3\n"}, "num-threads", "3"},
+		"a pattern of nothing": {Unbound, map[string]string{"main": "include: DIR/*.none\nserver:\n\tnum-threads:\t2\t# x\r\n"},
+			"num-threads", "2"},
+		"a missing file": {Unbound, map[string]string{"main": "include: DIR/none.conf\nserver:\n"}, "num-threads",
+			"!no such file"},
+		"a missing file of named": {Named, map[string]string{"main": "include \"DIR/none\";\noptions {};\n"}, "prefetch",
+			"!no such file"},
+		"a loop of two": {Named, map[string]string{"main": "include \"DIR/a\";\n", "a": "include \"DIR/main\";\n"},
+			"prefetch", "!main: it includes itself"},
+		"a loop by a pattern": {Unbound, map[string]string{"main": "include: \"DIR/*\"\n"}, "num-threads",
+			"!main: it includes itself"},
+		"more and more": {Named, map[string]string{"main": strings.Repeat("include \"DIR/a\";", 300),
+			"a": strings.Repeat("include \"DIR/b\";", 300), "b": "acl x { any; };"}, "prefetch", "!more than 200 files"},
+		"an option of a view": {Named, map[string]string{"main": "view v { max-cache-size 9M; include \"DIR/none\"; };\n" +
+			"options { };\n"}, "max-cache-size", Unset},
+		"a comment without an end": {Named, map[string]string{"main": "options { prefetch 3; }; /* prefetch 4;"}, "prefetch",
+			"3"},
+	} {
+		dir := write(t, c.files)
+		l, err := scan(c.kind, filepath.Join(dir, "main"), c.option)
+		if want, wrong := strings.CutPrefix(c.want, "!"); wrong {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", name, err, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if got := l.value(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestWithLine(t *testing.T) {
 	for _, c := range []struct {
 		kind                Kind

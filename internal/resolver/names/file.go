@@ -23,7 +23,14 @@ func Read(r io.Reader, o message.QueryOptions) (*Set, error) {
 	lines.Buffer(make([]byte, 0, 4096), 1<<16)
 	var log *regexp.Regexp
 	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
+		line := lines.Text()
+		if n == 1 {
+			line = strings.TrimPrefix(line, byteOrderMark)
+			if strings.HasPrefix(line, "\xff\xfe") || strings.HasPrefix(line, "\xfe\xff") {
+				return nil, fmt.Errorf("%w: the file is UTF-16: save it as UTF-8 or ASCII", ErrNames)
+			}
+		}
+		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' || line[0] == ';' {
 			continue
 		}
@@ -55,10 +62,19 @@ func Read(r io.Reader, o message.QueryOptions) (*Set, error) {
 	return s, nil
 }
 
+// byteOrderMark is what some programs write at the begin of UTF-8.
+const byteOrderMark = "\ufeff"
+
+// shown is how much of a line an error shows, in octets.
+const shown = 80
+
 // addListed adds a line of a list.
 func (s *Set) addListed(line string) error {
 	fields := strings.Fields(line)
 	if len(fields) < 2 || len(fields) > 3 {
+		if len(line) > shown {
+			line = line[:shown] + "…"
+		}
 		return fmt.Errorf("%w: %q is not a name, a type and at most one expectation", ErrNames, line)
 	}
 	t, err := message.ParseType(fields[1])
@@ -81,10 +97,11 @@ func (s *Set) addListed(line string) error {
 // logs are the lines of query logs, as their programs write them. Each has a name and a type.
 var logs = []*regexp.Regexp{
 	// BIND 9: client @0x7f… 192.0.2.1#4711 (www.example.org): query: www.example.org IN A +E(0)K
-	// (192.0.2.53)
-	regexp.MustCompile(`\): query: (?P<name>\S+) IN (?P<type>\S+) `),
-	// Unbound: [1700000000] unbound[1:0] info: 192.0.2.1 www.example.org. A IN
-	regexp.MustCompile(`unbound\[\d+:[\da-f]+\] (?:info|query): [\da-fA-F.:]+ (?P<name>\S+) (?P<type>\S+) IN$`),
+	// (192.0.2.53); with views: …: view internal: query: …; before 9.9 without the name in brackets
+	regexp.MustCompile(`client \S.*?: (?:view \S+: )?query: (?P<name>\S+) IN (?P<type>\S+)(?: |$)`),
+	// Unbound: [1700000000] unbound[1:0] info: 192.0.2.1 www.example.org. A IN; through the log of the
+	// system: host unbound[1]: [1:0] info: …
+	regexp.MustCompile(`\[\d+:[\da-f]+\] (?:info|query): [\da-fA-F.:]+ (?P<name>\S+) (?P<type>\S+) IN$`),
 	// dnsmasq: Nov 24 02:00:00 dnsmasq[1]: query[A] www.example.org from 192.0.2.1
 	regexp.MustCompile(`query\[(?P<type>[^\]]+)\] (?P<name>\S+) from `),
 }
