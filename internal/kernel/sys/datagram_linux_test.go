@@ -350,6 +350,7 @@ func TestDepartures(t *testing.T) {
 		payload := make([]byte, 300)
 		for round := range 3 {
 			if round == 2 {
+				box.StampAtQueue()
 				if err := SetSendTimes(out); err != nil {
 					t.Fatal(err)
 				}

@@ -8,10 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetSendTimes lets the kernel report when messages that [Outbox.Stamp] marks are given to the queue
-// of the interface, and lets an [Inbox] report arrival times as [SetReceiveTimes] does
-// (SO_TIMESTAMPING; numbers of messages since Linux 3.17, marks of single messages since Linux 4.6).
-// It begins a new numbering from 0.
+// SetSendTimes lets the kernel report when messages that [Outbox.Stamp] marks leave, and lets an
+// [Inbox] report arrival times as [SetReceiveTimes] does (SO_TIMESTAMPING; numbers of messages since
+// Linux 3.17, marks of single messages since Linux 4.6). It begins a new numbering from 0.
 func SetSendTimes(fd int) error {
 	const flags = unix.SOF_TIMESTAMPING_SOFTWARE | unix.SOF_TIMESTAMPING_RX_SOFTWARE |
 		unix.SOF_TIMESTAMPING_OPT_ID | unix.SOF_TIMESTAMPING_OPT_TSONLY
@@ -36,10 +35,19 @@ func stamp(control []byte) {
 	c := (*unix.Cmsghdr)(unsafe.Pointer(&control[0]))
 	c.Level, c.Type = unix.SOL_SOCKET, unix.SO_TIMESTAMPING
 	c.SetLen(unix.CmsgLen(4))
-	*(*uint32)(unsafe.Pointer(&control[unix.CmsgLen(0)])) = unix.SOF_TIMESTAMPING_TX_SCHED
+	*(*uint32)(unsafe.Pointer(&control[unix.CmsgLen(0)])) = unix.SOF_TIMESTAMPING_TX_SOFTWARE
 }
 
-// Stamp asks for the departure time of message i (TX_SCHED), after [Outbox.Set]. The socket needs
+// StampAtQueue makes [Outbox.Stamp] ask for the time at which a message enters the queue of the
+// interface (TX_SCHED), and not for that at which the driver takes it (TX_SOFTWARE), which a few
+// drivers do not report.
+func (b *Outbox) StampAtQueue() {
+	for i := range b.headers {
+		*(*uint32)(unsafe.Pointer(&b.control[i*b.space+segmentSpace+unix.CmsgLen(0)])) = unix.SOF_TIMESTAMPING_TX_SCHED
+	}
+}
+
+// Stamp asks for the departure time of message i, after [Outbox.Set]. The socket needs
 // [SetSendTimes]. The kernel numbers the messages of a socket that were sent with such a mark. Of a
 // message that it splits it reports the first datagram.
 func (b *Outbox) Stamp(i int) {
@@ -113,7 +121,8 @@ func (d *Departures) Report(i int) (number uint32, at int64, ok bool) {
 			c.Level == unix.IPPROTO_IPV6 && c.Type == unix.IPV6_RECVERR) &&
 			len(data) >= int(unsafe.Sizeof(unix.SockExtendedErr{})):
 			e := (*unix.SockExtendedErr)(unsafe.Pointer(&data[0]))
-			ok = e.Origin == unix.SO_EE_ORIGIN_TIMESTAMPING && e.Info == unix.SCM_TSTAMP_SCHED
+			ok = e.Origin == unix.SO_EE_ORIGIN_TIMESTAMPING &&
+				(e.Info == unix.SCM_TSTAMP_SND || e.Info == unix.SCM_TSTAMP_SCHED)
 			number = e.Data
 		}
 		control = control[min(unix.CmsgSpace(n-unix.CmsgLen(0)), len(control)):]

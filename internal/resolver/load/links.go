@@ -144,6 +144,7 @@ func (e *links) sendAll(ctx context.Context, c clock) error {
 			if int64(sys.Monotonic()) >= c.end {
 				return nil
 			}
+			n += e.endedToo()
 		} else {
 			if n, due = pace.burst, pace.due(); due >= c.end {
 				return nil
@@ -158,6 +159,29 @@ func (e *links) sendAll(ctx context.Context, c clock) error {
 		}
 	}
 	return nil
+}
+
+// closedBatch is the most queries that a closed loop writes to one connection at a time.
+const closedBatch = 16
+
+// endedToo returns how many further queries of a closed loop have ended and can be sent in the same
+// call. A connection that is replaced after some queries carries exactly those.
+func (e *links) endedToo() (n int) {
+	most := closedBatch - 1
+	if e.o.PerConnection > 0 {
+		return 0
+	}
+	if e.o.Queries > 0 {
+		most = int(min(uint64(most), e.o.Queries-e.sent-1))
+	}
+	for ; n < most; n++ {
+		select {
+		case <-e.ended:
+		default:
+			return n
+		}
+	}
+	return n
 }
 
 // sleepUntil sleeps until the monotonic clock reads at, and reports whether ctx still lasts.

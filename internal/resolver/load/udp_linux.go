@@ -281,7 +281,7 @@ func (w *worker) rest(pace *pacer, now int64, got int, sending bool) error {
 				// Answers wait in the socket meanwhile, with the time of their arrival.
 				sys.SleepUntilKept(time.Duration(wake))
 				learn(&w.early, float64(int64(sys.Monotonic())-wake))
-				w.early = min(w.early, mostEarly)
+				w.early = min(w.early, mostEarly, pace.gap/2)
 			}
 			for int64(sys.Monotonic()) < at { // a wake-up that was less late than usual
 			}
