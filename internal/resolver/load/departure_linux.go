@@ -42,14 +42,19 @@ const (
 	// A wake-up that is later than mostEarly, or than half of the time between two, is not made up for
 	// by waking earlier. An idle CPU of a virtual machine needs some 70 µs.
 	mostEarly = 120_000
+	earlyStep = 1_000 // by which one wake-up changes what is usual, nanoseconds
 	// A single delay raises the usual one by an eighth of at most farDelay nanoseconds: a thread that
 	// is suspended meanwhile needs milliseconds.
 	farDelay = 4_000
 )
 
-// learn moves a usual delay towards one more.
-func learn(usual *float64, nanoseconds float64) {
-	*usual += min(nanoseconds-*usual, farDelay) / 8
+// wokeUp learns how late a wake-up usually is: two of three are less late than that.
+func (w *worker) wokeUp(late int64, gap float64) {
+	if float64(late) > w.early {
+		w.early = min(w.early+2*earlyStep, mostEarly, gap/2)
+	} else {
+		w.early = max(w.early-earlyStep, 0)
+	}
 }
 
 // usualCost is the time that the messages of a burst usually need from the begin of the system call
@@ -72,7 +77,7 @@ func (u *usualCost) learn(message int, nanoseconds int64) {
 	for ; u.known <= message; u.known++ {
 		u.nanoseconds[u.known] = float64(min(nanoseconds, likelyCost*int64(u.known+1)))
 	}
-	learn(&u.nanoseconds[message], float64(nanoseconds))
+	u.nanoseconds[message] += min(float64(nanoseconds)-u.nanoseconds[message], farDelay) / 8
 }
 
 // marks reports whether the kernel shall report the departures of a burst that a port sends now.

@@ -30,6 +30,29 @@ func TestUsualCost(t *testing.T) {
 	}
 }
 
+// TestWakeUps wakes up late by 40 to 79 µs: two of three wake-ups are less late than what is usual,
+// and it is never more than half of the time between two.
+func TestWakeUps(t *testing.T) {
+	w := &worker{}
+	below := 0
+	for n := range int64(3000) {
+		late := 40_000 + 1000*(n*17%40)
+		w.wokeUp(late, 1e6)
+		if n >= 1000 && float64(late) <= w.early {
+			below++
+		}
+	}
+	if below < 1200 || below > 1500 {
+		t.Errorf("%d of 2000 wake-ups are less late than %g ns", below, w.early)
+	}
+	for range 100 {
+		w.wokeUp(90_000, 50_000)
+	}
+	if w.early > 25_000 {
+		t.Errorf("wakes up %g ns early for queries 50 µs apart", w.early)
+	}
+}
+
 // TestLatencyCountsFromDue holds what a query is charged: a late sender in full, an early one from
 // when it left, and one without a schedule from when it left.
 func TestLatencyCountsFromDue(t *testing.T) {

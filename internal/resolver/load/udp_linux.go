@@ -280,8 +280,7 @@ func (w *worker) rest(pace *pacer, now int64, got int, sending bool) error {
 			if until > 0 {
 				// Answers wait in the socket meanwhile, with the time of their arrival.
 				sys.SleepUntilKept(time.Duration(wake))
-				learn(&w.early, float64(int64(sys.Monotonic())-wake))
-				w.early = min(w.early, mostEarly, pace.gap/2)
+				w.wokeUp(int64(sys.Monotonic())-wake, pace.gap)
 			}
 			for int64(sys.Monotonic()) < at { // a wake-up that was less late than usual
 			}
