@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -28,7 +29,7 @@ type channel interface {
 
 // dial opens a channel of the options' transport.
 func dial(ctx context.Context, o Options) (channel, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(o.Timeout, time.Second))
+	ctx, cancel := context.WithTimeout(ctx, connectTime(o))
 	defer cancel()
 	switch o.Transport {
 	case UDP:
@@ -40,6 +41,9 @@ func dial(ctx context.Context, o Options) (channel, error) {
 	}
 	return dialTCP(ctx, o)
 }
+
+// connectTime is how long the opening of a connection may take.
+func connectTime(o Options) time.Duration { return max(o.Timeout, time.Second) }
 
 // links is an engine with one goroutine that sends and one for each connection that receives.
 type links struct {
@@ -347,6 +351,10 @@ func (l *link) open(ctx context.Context) error {
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			return fmt.Errorf("ask %s over %s: %w: the host reports that the port is closed", l.o.Server, l.o.Transport,
 				ErrNoServer)
+		}
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+			return fmt.Errorf("ask %s over %s: %w: no connection within %v: %w", l.o.Server, l.o.Transport, ErrNoServer,
+				connectTime(l.o), err)
 		}
 		return fmt.Errorf("ask %s over %s: %w", l.o.Server, l.o.Transport, err)
 	}
