@@ -92,6 +92,10 @@ func (n *nameFlags) set(a *app) (*names.Set, error) {
 		in = f
 	}
 	set, err := names.Read(io.LimitReader(in, mostOfNames), o)
+	var unread *fs.PathError
+	if errors.As(err, &unread) {
+		return nil, unread // it names the file
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", n.file, err)
 	}

@@ -50,6 +50,8 @@ type layout struct {
 	values []span // of each line that sets it, in order
 	insert span   // where a new line goes; an empty span
 	texts  map[string][]byte
+	again  int      // files that were included another time
+	open   []string // the files that are being read, each included by the one before
 }
 
 // scan finds an option.
@@ -67,10 +69,18 @@ func scan(kind Kind, path, option string) (*layout, error) {
 	return l, err
 }
 
-// text reads a file once.
+// text reads a file, which counts as open until close. A file may be included several times, but
+// not by itself.
 func (l *layout) text(path string) ([]byte, error) {
-	if _, ok := l.texts[path]; ok {
+	if slices.Contains(l.open, path) {
 		return nil, fmt.Errorf("read %s: it includes itself", path)
+	}
+	l.open = append(l.open, path)
+	if b, ok := l.texts[path]; ok {
+		if l.again++; l.again > mostFiles {
+			return nil, fmt.Errorf("read %s: more than %d files are included", path, mostFiles)
+		}
+		return b, nil
 	}
 	if len(l.texts) == mostFiles {
 		return nil, fmt.Errorf("read %s: more than %d files are included", path, mostFiles)
@@ -88,6 +98,22 @@ func (l *layout) text(path string) ([]byte, error) {
 	}
 	l.texts[path] = b
 	return b, nil
+}
+
+func (l *layout) close() { l.open = l.open[:len(l.open)-1] }
+
+// included returns the files that an include names, which may be a pattern (BIND since 9.18, Unbound
+// since 1.6). A name without a file stays: reading it is the error.
+func included(pattern string) ([]string, error) {
+	if !strings.ContainsAny(pattern, "*?[") {
+		return []string{pattern}, nil
+	}
+	files, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("include %s: %w", pattern, err)
+	}
+	slices.Sort(files)
+	return files, nil
 }
 
 // token is a word, a quoted string or one of { } ; in named.conf.
@@ -150,6 +176,7 @@ func (l *layout) named(main, path, option string) error {
 	if err != nil {
 		return err
 	}
+	defer l.close()
 	all := namedTokens(b)
 	depth, inOptions := 0, false
 	for i := 0; i < len(all); i++ {
@@ -169,8 +196,15 @@ func (l *layout) named(main, path, option string) error {
 			if !filepath.IsAbs(name) {
 				name = filepath.Join(filepath.Dir(main), name)
 			}
-			if depth == 0 { // options may be in a file of its own; other files hold keys and zones
-				if err := l.named(main, name, option); err != nil {
+			if depth > 0 { // options may be in a file of its own; other files hold keys and zones
+				continue
+			}
+			files, err := included(name)
+			if err != nil {
+				return fmt.Errorf("read %s: %w", path, err)
+			}
+			for _, f := range files {
+				if err := l.named(main, f, option); err != nil {
 					return err
 				}
 			}
@@ -225,17 +259,17 @@ func (l *layout) unbound(path string, inServer *bool, option string) error {
 	if err != nil {
 		return err
 	}
+	defer l.close()
 	for _, x := range lines(b, "#") {
 		name, value, ok := strings.Cut(x.text, ":")
 		value = strings.TrimSpace(value)
 		switch {
 		case !ok:
 		case name == "include" || name == "include-toplevel":
-			files, err := filepath.Glob(strings.Trim(value, `"'`))
+			files, err := included(strings.Trim(value, `"'`))
 			if err != nil {
-				return fmt.Errorf("read %s: include %s: %w", path, value, err)
+				return fmt.Errorf("read %s: %w", path, err)
 			}
-			slices.Sort(files)
 			inside := *inServer
 			if name == "include-toplevel" {
 				inside = false
@@ -264,8 +298,16 @@ func (l *layout) kresd(path, option string) error {
 	if err != nil {
 		return err
 	}
+	defer l.close()
 	l.insert = span{path, len(b), len(b)}
 	for _, x := range lines(b, "--") {
+		if option == "cache.size" && l.insert.begin == len(b) && forgottenBySize(x.text) {
+			// A line inside of a block would be set only with that.
+			l.insert = span{path, x.begin, x.begin}
+			if x.begin > 0 && b[x.begin-1] != '\n' {
+				l.insert.file = ""
+			}
+		}
 		rest, ok := strings.CutPrefix(x.text, option)
 		if !ok {
 			continue
@@ -283,6 +325,13 @@ func (l *layout) kresd(path, option string) error {
 		}
 	}
 	return nil
+}
+
+// forgottenBySize reports whether a line sets a time to live of Knot Resolver's cache. A later
+// cache.size opens the cache again and puts both times back to their defaults (seen with 5.6.0), so
+// it must stand before.
+func forgottenBySize(text string) bool {
+	return strings.HasPrefix(text, "cache.max_ttl") || strings.HasPrefix(text, "cache.min_ttl")
 }
 
 // value returns the text of the line that counts.
@@ -316,6 +365,10 @@ func (l *layout) edit(kind Kind, option, value string) (file string, text []byte
 		}
 		at := l.insert
 		if at.file == "" {
+			if kind == Kresd {
+				return "", nil, fmt.Errorf("%w: %s would undo the times to live that a block sets before it: set it yourself, "+
+					"in front of them", fs.ErrInvalid, option)
+			}
 			return "", nil, fmt.Errorf("%w: the configuration has no block for options", fs.ErrNotExist)
 		}
 		return at.file, splice(l.texts[at.file], at, statement(kind, option, value)), nil

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // write makes files below a new directory and returns it. DIR in a text is the directory.
@@ -40,6 +43,37 @@ var unboundFiles = map[string]string{
 var kresdFiles = map[string]string{
 	"main": "net.listen('127.0.0.1', 53, { kind = 'dns' })\n-- cache.size = 5 * MB\ncache.size = 100 * kB -- small\n" +
 		"cache.max_ttl( 5 )\nlog_level('debug')",
+}
+
+// kresdTimes sets times to live, which a cache.size behind them would undo.
+var kresdTimes = map[string]string{
+	"main": "modules = { 'stats' }\ncache.min_ttl(0) -- fresh\ncache.max_ttl(1)\n",
+}
+
+// TestCacheSizeKeepsTimes changes the size of the cache, and asks kresd for the times to live.
+func TestCacheSizeKeepsTimes(t *testing.T) {
+	testenv.Need(t, testenv.Peers)
+	dir := write(t, map[string]string{"main": kresdTimes["main"] + "print('TIMES', cache.min_ttl(), cache.max_ttl(), " +
+		"cache.current_size)\nquit()\n"})
+	main := filepath.Join(dir, "main")
+	l, err := scan(Kresd, main, "cache.size")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, err := l.edit(Kresd, "cache.size", "3 * MB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(main, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("kresd", "-n", "-c", main, dir).CombinedOutput()
+	if errors.Is(err, exec.ErrNotFound) {
+		testenv.Missing(t, testenv.Peers, err)
+	}
+	if err != nil || !strings.Contains(string(out), "TIMES\t0\t1\t3145728") {
+		t.Errorf("with %q kresd says %s, %v", text, out, err)
+	}
 }
 
 func TestValues(t *testing.T) {
@@ -82,6 +116,7 @@ func TestBytesComeBack(t *testing.T) {
 		{Unbound, unboundFiles, "msg-cache-size", "64m"},
 		{Kresd, kresdFiles, "cache.size", "100 * MB"}, {Kresd, kresdFiles, "cache.max_ttl", "86400"},
 		{Kresd, kresdFiles, "log_level", "'notice'"}, {Kresd, kresdFiles, "cache.min_ttl", "5"},
+		{Kresd, kresdTimes, "cache.size", "100 * MB"}, {Kresd, kresdTimes, "cache.max_ttl", "86400"},
 	} {
 		dir := write(t, c.files)
 		main := filepath.Join(dir, "main")
@@ -126,6 +161,7 @@ func TestRefusedEdits(t *testing.T) {
 		{Kresd, "log_level(level or 'info')\n", "log_level", "'notice'", fs.ErrInvalid},
 		{Named, "zone \".\" { type hint; };\n", "max-cache-size", "1M", fs.ErrNotExist},
 		{Unbound, "remote-control:\n", "num-threads", "2", fs.ErrNotExist},
+		{Kresd, "if x then\n\tcache.max_ttl(1)\nend\n", "cache.size", "1 * MB", fs.ErrInvalid}, // would undo it
 	} {
 		main := filepath.Join(write(t, map[string]string{"main": c.text}), "main")
 		l, err := scan(c.kind, main, c.option)
@@ -139,6 +175,52 @@ func TestRefusedEdits(t *testing.T) {
 	if _, err := scan(Named, filepath.Join(write(t, map[string]string{"main": "include \"DIR/main\";\n"}), "main"),
 		"prefetch"); err == nil {
 		t.Error("a file that includes itself is read")
+	}
+}
+
+// TestIncludes reads what several files say, in the forms that the programs accept.
+func TestIncludes(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind   Kind
+		files  map[string]string
+		option string
+		want   string // of an error, if it begins with "!"
+	}{
+		"a pattern of named": {Named, map[string]string{"main": "include \"DIR/*.conf\";\r\n",
+			"a.conf": "options {\r\n\t/* max-cache-size 1M; // */ prefetch 3; # max-cache-size 2M;\r\n" +
+				"\tmax-cache-size 4M;\r\n};\r\n", "b.conf": "zone \"x\" { type hint; };"}, "max-cache-size", "4M"},
+		"a file twice": {Unbound, map[string]string{"main": "server:\ninclude: \"DIR/*.conf\"\ninclude: 'DIR/a.conf'\n",
+			"a.conf": "num-threads: 3\n"}, "num-threads", "3"},
+		"a pattern of nothing": {Unbound, map[string]string{"main": "include: DIR/*.none\nserver:\n\tnum-threads:\t2\t# x\r\n"},
+			"num-threads", "2"},
+		"a missing file": {Unbound, map[string]string{"main": "include: DIR/none.conf\nserver:\n"}, "num-threads",
+			"!no such file"},
+		"a missing file of named": {Named, map[string]string{"main": "include \"DIR/none\";\noptions {};\n"}, "prefetch",
+			"!no such file"},
+		"a loop of two": {Named, map[string]string{"main": "include \"DIR/a\";\n", "a": "include \"DIR/main\";\n"},
+			"prefetch", "!main: it includes itself"},
+		"a loop by a pattern": {Unbound, map[string]string{"main": "include: \"DIR/*\"\n"}, "num-threads",
+			"!main: it includes itself"},
+		"more and more": {Named, map[string]string{"main": strings.Repeat("include \"DIR/a\";", 300),
+			"a": strings.Repeat("include \"DIR/b\";", 300), "b": "acl x { any; };"}, "prefetch", "!more than 200 files"},
+		"an option of a view": {Named, map[string]string{"main": "view v { max-cache-size 9M; include \"DIR/none\"; };\n" +
+			"options { };\n"}, "max-cache-size", Unset},
+		"a comment without an end": {Named, map[string]string{"main": "options { prefetch 3; }; /* prefetch 4;"}, "prefetch",
+			"3"},
+	} {
+		dir := write(t, c.files)
+		l, err := scan(c.kind, filepath.Join(dir, "main"), c.option)
+		if want, wrong := strings.CutPrefix(c.want, "!"); wrong {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", name, err, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if got := l.value(); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }
 

@@ -25,6 +25,14 @@ func TestSoundResolver(t *testing.T) {
 // without a verdict, as on a busy machine, keeps nothing either.
 func tuneSound(t *testing.T, kind world.Recursor, args ...string) {
 	t.Helper()
+	if kept := tuneWorld(t, kind, args...).Kept; len(kept) > 0 {
+		t.Errorf("%s has nothing to tune, and keeps %+v", kind, kept)
+	}
+}
+
+// tuneWorld runs `linerate resolver tune --lab`.
+func tuneWorld(t *testing.T, kind world.Recursor, args ...string) report.ResolverTuneDocument {
+	t.Helper()
 	if _, err := kind.Find(); err != nil {
 		testenv.Missing(t, testenv.Peers, err)
 	}
@@ -49,7 +57,5 @@ func tuneSound(t *testing.T, kind world.Recursor, args ...string) {
 		t.Fatal(err)
 	}
 	t.Logf("%s: %d trials, %s: %s", kind, len(d.Trials), d.State, d.Reason)
-	if len(d.Kept) > 0 {
-		t.Errorf("%s has nothing to tune, and keeps %+v", kind, d.Kept)
-	}
+	return d
 }

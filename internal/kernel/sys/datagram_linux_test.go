@@ -333,3 +333,53 @@ func TestSleepUntil(t *testing.T) {
 		SleepUntil(at)
 	}
 }
+
+// TestDepartures sends marked and unmarked messages, some of which the kernel splits, and expects a
+// report of each marked one, between the clock readings around the call, until its number begins
+// again.
+func TestDepartures(t *testing.T) {
+	for _, ip := range []string{"127.0.0.1", "::1"} {
+		_, out, _ := datagramPair(t, ip)
+		if err := SetSendTimes(out); err != nil {
+			t.Fatal(err)
+		}
+		box, reports := NewOutbox(4), NewDepartures(8)
+		if n := reports.Receive(out); n != 0 {
+			t.Errorf("%s: %d reports of nothing", ip, n)
+		}
+		payload := make([]byte, 300)
+		for round := range 3 {
+			if round == 2 {
+				box.StampAtQueue()
+				if err := SetSendTimes(out); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 4 {
+				box.Set(i, payload, 100*(i%2)) // 0: not split
+				if i != 1 {
+					box.Stamp(i)
+				}
+			}
+			before := time.Now().UnixNano()
+			if n, err := box.Send(out, 4); n != 4 || err != nil {
+				t.Fatalf("%s: sent %d, %v", ip, n, err)
+			}
+			after := time.Now().UnixNano()
+			if n := reports.Receive(out); n != 3 {
+				t.Fatalf("%s: %d reports of 3 marked messages", ip, n)
+			}
+			last := before
+			for i := range 3 {
+				number, at, ok := reports.Report(i)
+				if want := uint32(i + 3*(round%2)); !ok || number != want || at < last || at > after {
+					t.Errorf("%s: report %d is of message %d, want %d, at %d, %v", ip, i, number, want, at-before, ok)
+				}
+				last = at
+			}
+			if n := reports.Receive(out); n != 0 {
+				t.Errorf("%s: %d reports too many", ip, n)
+			}
+		}
+	}
+}

@@ -16,7 +16,8 @@ import (
 type Outbox struct {
 	headers []unix.Mmsghdr
 	vectors []unix.Iovec
-	control []byte // one UDP_SEGMENT each
+	control []byte // one UDP_SEGMENT and one SO_TIMESTAMPING each
+	space   int    // of each
 }
 
 // segmentSpace is the room of one UDP_SEGMENT control message, a uint16.
@@ -25,11 +26,13 @@ var segmentSpace = unix.CmsgSpace(2)
 // NewOutbox returns an Outbox for n messages.
 func NewOutbox(n int) *Outbox {
 	b := &Outbox{headers: make([]unix.Mmsghdr, n), vectors: make([]unix.Iovec, n),
-		control: make([]byte, n*segmentSpace)}
+		space: segmentSpace + stampSpace}
+	b.control = make([]byte, n*b.space)
 	for i := range b.headers {
-		c := (*unix.Cmsghdr)(unsafe.Pointer(&b.control[i*segmentSpace]))
+		c := (*unix.Cmsghdr)(unsafe.Pointer(&b.control[i*b.space]))
 		c.Level, c.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
 		c.SetLen(unix.CmsgLen(2))
+		stamp(b.control[i*b.space+segmentSpace:])
 		b.headers[i].Hdr.Iov = &b.vectors[i]
 		b.headers[i].Hdr.SetIovlen(1)
 	}
@@ -47,7 +50,7 @@ func (b *Outbox) Set(i int, p []byte, segmentBytes int) {
 		h.Control, h.Controllen = nil, 0
 		return
 	}
-	at := i * segmentSpace
+	at := i * b.space
 	*(*uint16)(unsafe.Pointer(&b.control[at+unix.CmsgLen(0)])) = uint16(segmentBytes)
 	h.Control = &b.control[at]
 	h.SetControllen(segmentSpace)
@@ -97,9 +100,9 @@ type Inbox struct {
 	index uint32
 }
 
-// inboxControl is the room for the control messages of one message: a timestamp, a drop count, a
-// segment size.
-var inboxControl = unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))) + unix.CmsgSpace(4) + unix.CmsgSpace(4)
+// inboxControl is the room for the control messages of one message: a timestamp (which has three
+// places with SO_TIMESTAMPING), a drop count, a segment size.
+var inboxControl = unix.CmsgSpace(3*int(unsafe.Sizeof(unix.Timespec{}))) + unix.CmsgSpace(4) + unix.CmsgSpace(4)
 
 // NewInbox returns an Inbox for n messages of up to bytes each.
 func NewInbox(n, bytes int) *Inbox {
@@ -217,7 +220,7 @@ func (b *Inbox) Message(i int) Message {
 		}
 		data := unsafe.Add(unsafe.Pointer(c), unix.CmsgLen(0))
 		switch {
-		case c.Level == unix.SOL_SOCKET && c.Type == unix.SO_TIMESTAMPNS &&
+		case c.Level == unix.SOL_SOCKET && (c.Type == unix.SO_TIMESTAMPNS || c.Type == unix.SO_TIMESTAMPING) &&
 			n >= unix.CmsgLen(int(unsafe.Sizeof(unix.Timespec{}))):
 			m.ArrivedNanos = (*unix.Timespec)(data).Nano()
 		case c.Level == unix.SOL_SOCKET && c.Type == unix.SO_RXQ_OVFL && n >= unix.CmsgLen(4):

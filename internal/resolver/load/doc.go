@@ -20,6 +20,26 @@
 // sends a burst and one call receives what has arrived (sendmmsg, recvmmsg). The kernel stamps each
 // datagram on arrival, so the latency does not depend on when this process wakes up.
 //
+// # When a query leaves
+//
+// Some microseconds pass between the clock reading before a system call and the packet at the
+// interface, which is a tenth of the latency of a server on the same host. The kernel stamps each
+// marked message when the driver takes it (SO_TIMESTAMPING, TX_SOFTWARE; TX_SCHED, before the queue
+// of the interface, where the driver does not report it). The latency since sent counts from there,
+// and agrees with a capture of the packets to within a microsecond. What it leaves out is the send
+// path of this host, from the system call to the driver, and nothing else.
+//
+// A query is due at the interface. The worker therefore begins the system call earlier, by what the
+// send path usually costs, and wakes up before that by what a wake-up is usually late. The latency
+// since due is that since sent and the delay between the two moments. So a late sender is charged
+// in full, also for a send path that took longer than usual, and a query that left early counts from
+// when it left. A closed loop has no schedule: both latencies are the same.
+//
+// Every message is marked, except in closed loops of more than 32 queries, which mark one burst of
+// 64. A query without a report is taken to have needed what the others of its place in the burst
+// usually need. That is right in the middle only: a thread that has just woken up needs some
+// microseconds more than one that was running.
+//
 // # Units
 //
 // Queries and answers per second, durations, octets. Clocks: monotonic; arrival times of the kernel
@@ -32,8 +52,9 @@
 //
 // # Limits
 //
-// Batches, arrival times of the kernel and socket drops are Linux only. Elsewhere, and over TCP,
-// TLS and HTTPS, goroutines read and write single messages, and an arrival is when the read
-// returned. Certificates are not verified unless a server name is given: the answer is measured,
-// not believed. DNS over QUIC is not supported.
+// Batches, times of the kernel and socket drops are Linux only. Elsewhere, and over TCP, TLS and
+// HTTPS, goroutines read and write single messages: a query leaves when the write begins, and an
+// arrival is when the read returned. Without the kernel's reports (before Linux 4.6) a query leaves
+// when the system call begins. Certificates are not verified unless a server name is given: the
+// answer is measured, not believed. DNS over QUIC is not supported.
 package load

@@ -16,6 +16,8 @@ type judge struct {
 	answer  message.Answer
 	recent  float64 // mean latency since sending, in nanoseconds, of some twenty latest answers
 	least   float64 // latency since sending, in nanoseconds
+	// trace, of tests, gets each accepted answer; nil: none.
+	trace func(id uint16, q query, arrived int64)
 }
 
 func newJudge(set *names.Set, transport Transport) *judge {
@@ -83,9 +85,18 @@ func (j *judge) receive(m []byte, arrived int64, t *table, c *tally) (ended bool
 	if j.edns && !j.answer.EDNS {
 		c.NoEDNS++
 	}
-	c.latency.Record(arrived - q.due)
-	c.service.Record(arrived - q.sent)
-	took := float64(arrived - q.sent)
+	sent := min(q.sent, arrived) // which may be the usual time of its sending
+	from := sent
+	if q.due != 0 {
+		from = min(q.due, sent) // a query that left a microsecond early had that much more time
+		c.delay.Record(sent - q.due)
+	}
+	if j.trace != nil {
+		j.trace(binary.BigEndian.Uint16(m), *q, arrived)
+	}
+	c.latency.Record(arrived - from)
+	c.service.Record(arrived - sent)
+	took := float64(arrived - sent)
 	j.recent += (took - j.recent) / 16
 	if took < j.least || j.least == 0 {
 		j.least = took

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -28,7 +29,7 @@ type channel interface {
 
 // dial opens a channel of the options' transport.
 func dial(ctx context.Context, o Options) (channel, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(o.Timeout, time.Second))
+	ctx, cancel := context.WithTimeout(ctx, connectTime(o))
 	defer cancel()
 	switch o.Transport {
 	case UDP:
@@ -40,6 +41,9 @@ func dial(ctx context.Context, o Options) (channel, error) {
 	}
 	return dialTCP(ctx, o)
 }
+
+// connectTime is how long the opening of a connection may take.
+func connectTime(o Options) time.Duration { return max(o.Timeout, time.Second) }
 
 // links is an engine with one goroutine that sends and one for each connection that receives.
 type links struct {
@@ -144,6 +148,7 @@ func (e *links) sendAll(ctx context.Context, c clock) error {
 			if int64(sys.Monotonic()) >= c.end {
 				return nil
 			}
+			n += e.endedToo()
 		} else {
 			if n, due = pace.burst, pace.due(); due >= c.end {
 				return nil
@@ -158,6 +163,29 @@ func (e *links) sendAll(ctx context.Context, c clock) error {
 		}
 	}
 	return nil
+}
+
+// closedBatch is the most queries that a closed loop writes to one connection at a time.
+const closedBatch = 16
+
+// endedToo returns how many further queries of a closed loop have ended and can be sent in the same
+// call. A connection that is replaced after some queries carries exactly those.
+func (e *links) endedToo() (n int) {
+	most := closedBatch - 1
+	if e.o.PerConnection > 0 {
+		return 0
+	}
+	if e.o.Queries > 0 {
+		most = int(min(uint64(most), e.o.Queries-e.sent-1))
+	}
+	for ; n < most; n++ {
+		select {
+		case <-e.ended:
+		default:
+			return n
+		}
+	}
+	return n
 }
 
 // sleepUntil sleeps until the monotonic clock reads at, and reports whether ctx still lasts.
@@ -303,9 +331,6 @@ func (l *link) prepare(ctx context.Context, d *names.Drawer, n int, due int64) (
 		}
 	}
 	now := int64(sys.Monotonic())
-	if due == 0 {
-		due = now
-	}
 	l.batch = l.batch[:0]
 	longest := l.o.Names.Longest()
 	for i := range n {
@@ -313,7 +338,6 @@ func (l *link) prepare(ctx context.Context, d *names.Drawer, n int, due int64) (
 		id := l.table.add(due, now, index, serial)
 		slot := l.memory[i*longest : (i+1)*longest]
 		l.batch = append(l.batch, slot[:l.o.Names.Compose(slot, index, serial, id)])
-		l.tally.delay.Record(now - due)
 	}
 	l.tally.Queries += uint64(n)
 	l.carried += n
@@ -327,6 +351,10 @@ func (l *link) open(ctx context.Context) error {
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			return fmt.Errorf("ask %s over %s: %w: the host reports that the port is closed", l.o.Server, l.o.Transport,
 				ErrNoServer)
+		}
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+			return fmt.Errorf("ask %s over %s: %w: no connection within %v: %w", l.o.Server, l.o.Transport, ErrNoServer,
+				connectTime(l.o), err)
 		}
 		return fmt.Errorf("ask %s over %s: %w", l.o.Server, l.o.Transport, err)
 	}

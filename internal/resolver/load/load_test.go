@@ -294,6 +294,24 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
+// TestSilentServer asks a port that accepts connections and says nothing, as one of another protocol
+// does.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", loopback.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	for _, transport := range []Transport{TLS, HTTPS} {
+		_, err := Run(t.Context(), Options{Server: netip.MustParseAddrPort(l.Addr().String()), Transport: transport,
+			Queries: 20, Duration: time.Second, Timeout: 100 * time.Millisecond, Names: questions(t)}, nil)
+		if !errors.Is(err, ErrNoServer) || !strings.Contains(err.Error(), "no connection within 1s") {
+			t.Errorf("%s: %v", transport, err)
+		}
+	}
+}
+
 // TestServerThatGoesAway distinguishes a server that is gone at the end from one that pauses, loses
 // some, or never answered.
 func TestServerThatGoesAway(t *testing.T) {

@@ -31,12 +31,17 @@ type Result struct {
 	Wrong     []KindCount `json:"wrong,omitempty"` // of wrong_total
 	Codes     []CodeCount `json:"codes,omitempty"` // of answers_total
 
-	// Latency counts from the time at which a query was due.
+	// Latency counts from the time at which a query was due to leave; in a closed loop, from when it
+	// left.
 	Latency *stats.Latencies `json:"latency,omitempty"`
-	// ServiceLatency counts from the system call that sent it.
+	// ServiceLatency counts from when a query left.
 	ServiceLatency *stats.Latencies `json:"service_latency,omitempty"`
-	// SendDelay is from when a query was due to the system call that sent it.
+	// SendDelay is how much later than it was due an answered query of an open loop left.
 	SendDelay *stats.Latencies `json:"send_delay,omitempty"`
+	// KernelDepartures is how many messages of one or more queries the kernel reported the departure
+	// of. The others left, as far as is known, after the usual time for that; without any report, when
+	// the system call began.
+	KernelDepartures uint64 `json:"kernel_departures_total,omitempty"`
 
 	CPUSeconds          float64 `json:"cpu_seconds,omitempty"` // of this process, while the load ran
 	CPUSecondsPerAnswer float64 `json:"cpu_seconds_per_answer,omitempty"`
@@ -97,6 +102,8 @@ type tally struct {
 	refused uint64
 	opened  uint64
 	drops   uint64
+	// departures is how many messages have a time of departure from the kernel.
+	departures uint64
 
 	latency *stats.Histogram
 	service *stats.Histogram
@@ -128,6 +135,7 @@ func (t *tally) merge(o *tally) {
 	t.refused += o.refused
 	t.opened += o.opened
 	t.drops += o.drops
+	t.departures += o.departures
 	t.latency.Merge(o.latency)
 	t.service.Merge(o.service)
 	t.delay.Merge(o.delay)
@@ -181,6 +189,7 @@ func (t *tally) fill(r *Result) {
 	r.Latency, r.ServiceLatency = t.latency.Snapshot().OrNil(), t.service.Snapshot().OrNil()
 	r.SendDelay = t.delay.Snapshot().OrNil()
 	r.Refused, r.Connections, r.SocketDrops = t.refused, t.opened, t.drops
+	r.KernelDepartures = t.departures
 	if t.Answers > 0 {
 		r.CPUSecondsPerAnswer = r.CPUSeconds / float64(t.Answers)
 	}

@@ -12,8 +12,8 @@ const (
 
 // query is one that was sent.
 type query struct {
-	due    int64  // monotonic nanoseconds
-	sent   int64  // likewise, when the system call began
+	due    int64  // monotonic nanoseconds; 0: it has no schedule
+	sent   int64  // likewise, when it left, or when the call that sent it began
 	serial uint64 // of a fresh name
 	index  uint32 // in the set of names
 	seq    uint16 // low bits of its sequence number
@@ -61,10 +61,10 @@ func (t *table) add(due, sent int64, index uint32, serial uint64) uint16 {
 	return seq ^ t.secret
 }
 
-// sentAt sets when the newest n queries were sent.
-func (t *table) sentAt(n int, sent int64) {
-	for i := range uint32(n) {
-		t.queries[int(t.next-1-i)&(len(t.queries)-1)].sent = sent
+// departedAt sets when the query with a sequence number left.
+func (t *table) departedAt(number uint32, left int64) {
+	if q := &t.queries[int(number)&(len(t.queries)-1)]; q.seq == uint16(number) {
+		q.sent = left
 	}
 }
 

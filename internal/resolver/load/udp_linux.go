@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/resolver/message"
 	"github.com/linerate/linerate/internal/resolver/names"
@@ -32,6 +30,7 @@ func newEngine(o Options) (engine, error) {
 type port struct {
 	fd, stranger int
 	table        *table
+	departures   departures
 }
 
 // batched is an engine that sends and receives many datagrams in one system call.
@@ -56,6 +55,7 @@ type worker struct {
 	memory  []byte
 	packed  [mostBurst][]byte // messages of one burst
 	segment [mostBurst]int    // length of the queries in each
+	placed  [mostBurst]uint64 // the queries in each, one bit for each of the burst
 	drawer  *names.Drawer
 	judge   *judge
 	tally   *tally
@@ -65,6 +65,10 @@ type worker struct {
 	last    int64 // when the newest query left
 	turn    int   // port of the next burst
 	offset  int64 // of the realtime clock from the monotonic one, nanoseconds
+	bursts  uint64
+	cost    usualCost
+	early   float64 // how late a wake-up usually is, nanoseconds
+	reports *sys.Departures
 	scratch []byte
 }
 
@@ -92,7 +96,7 @@ func newBatched(o Options) (_ *batched, err error) {
 			queries: uint64(share(int(o.Queries), n, o.Workers)),
 			outbox:  sys.NewOutbox(mostBurst), inbox: sys.NewInbox(receiveMessages, answerBytes),
 			drawer: o.Names.Drawer(n, o.Workers, o.Seed), judge: newJudge(o.Names, UDP), tally: newTally(),
-			scratch: make([]byte, sys.ErrorScratchBytes),
+			scratch: make([]byte, sys.ErrorScratchBytes), reports: sys.NewDepartures(mostMarks),
 		}
 		memory := make([]byte, mostBurst*o.Names.Longest())
 		w.memory = make([]byte, mostBurst*o.Names.Longest())
@@ -147,7 +151,9 @@ func openPort(o Options, inFlight int) (_ port, err error) {
 	if p.fd, err = sys.OpenDatagram(local, o.Server, shared); err != nil {
 		return p, err
 	}
-	if err = sys.SetReceiveTimes(p.fd, true); err != nil {
+	if err = sys.SetSendTimes(p.fd); err == nil {
+		p.departures = departures{on: true, ring: make([]marked, mostMarks)}
+	} else if err = sys.SetReceiveTimes(p.fd, true); err != nil {
 		return p, err
 	}
 	// As much as the host allows: a burst of answers must wait for the worker to wake up.
@@ -267,15 +273,20 @@ func (w *worker) hand(c clock, n int) {
 func (w *worker) rest(pace *pacer, now int64, got int, sending bool) error {
 	until := sweepEvery
 	if sending && w.o.Mode == Open {
-		until = time.Duration(pace.due() - int64(sys.Monotonic()))
-		if until <= 0 {
-			return nil
-		}
+		at := pace.due() - w.cost.of(0)
+		wake := at - int64(w.early)
+		until = time.Duration(wake - int64(sys.Monotonic()))
 		if until <= shortWait {
-			// Answers wait in the socket meanwhile, with the time of their arrival.
-			sys.SleepUntilKept(sys.Monotonic() + until)
+			if until > 0 {
+				// Answers wait in the socket meanwhile, with the time of their arrival.
+				sys.SleepUntilKept(time.Duration(wake))
+				w.wokeUp(int64(sys.Monotonic())-wake, pace.gap)
+			}
+			for int64(sys.Monotonic()) < at { // a wake-up that was less late than usual
+			}
 			return nil
 		}
+		until -= shortWait / 2 // the last part is a sleep as above
 	} else if got > 0 && w.o.Mode == Closed && sending && w.most <= gatherAbove {
 		return nil
 	}
@@ -312,7 +323,7 @@ func (w *worker) gather() time.Duration {
 func (w *worker) sendDue(pace *pacer, now, end int64) error {
 	for range len(w.ports) {
 		due := pace.due()
-		if due > now || due >= end || w.queries > 0 && w.sent >= w.queries {
+		if due-w.cost.of(0) > now || due >= end || w.queries > 0 && w.sent >= w.queries {
 			return nil
 		}
 		n := pace.burst
@@ -367,117 +378,6 @@ func (w *worker) nextPort(n int) *port {
 	return nil
 }
 
-// send sends n queries from one port. A zero due means now.
-func (w *worker) send(p *port, n int, due int64) error {
-	now := int64(sys.Monotonic())
-	if due == 0 {
-		due = now
-	}
-	for i := range n {
-		index, serial := w.drawer.Next()
-		id := p.table.add(due, now, index, serial)
-		w.lengths[i] = w.o.Names.Compose(w.slots[i], index, serial, id)
-	}
-	messages := w.pack(n)
-	// As late as possible: the service latency begins here.
-	now = int64(sys.Monotonic())
-	p.table.sentAt(n, now)
-	for sent, tries := 0, 0; sent < messages; {
-		// From the first one again that the kernel did not take.
-		for i := sent; i < messages; i++ {
-			w.outbox.Set(i-sent, w.packed[i], w.segment[i])
-		}
-		m, err := w.outbox.Send(p.fd, messages-sent)
-		sent += m
-		if err == nil {
-			continue
-		}
-		if w.split && splitRefused(err) {
-			w.split = false
-			messages, sent = w.pack(n), 0
-			continue
-		}
-		again, fatal := w.refusal(p.fd, err)
-		if fatal != nil {
-			p.table.drop(n)
-			return fatal
-		}
-		if tries++; !again || tries > 3 {
-			// The host dropped it, as it does with a full queue: it is lost like one that the network
-			// dropped.
-			break
-		}
-	}
-	w.tally.Queries += uint64(n)
-	w.waiting += n
-	w.sent += uint64(n)
-	w.last = now
-	for range n {
-		w.tally.delay.Record(now - due)
-	}
-	return nil
-}
-
-// pack arranges n composed queries in messages, and returns how many there are. Where the kernel
-// splits messages into datagrams (UDP_SEGMENT), queries of one length share one: they then pass
-// most of the host's network stack as one packet. Their order within the burst changes, their
-// datagrams do not.
-func (w *worker) pack(n int) (messages int) {
-	if !w.split || n == 1 {
-		for i := range n {
-			w.packed[i], w.segment[i] = w.slots[i][:w.lengths[i]], 0
-		}
-		return n
-	}
-	memory := w.memory[:0]
-	var placed uint64 // one bit each: mostBurst is 64
-	for i := range n {
-		if placed&(1<<i) != 0 {
-			continue
-		}
-		begin, length := len(memory), w.lengths[i]
-		for k := i; k < n; k++ {
-			if w.lengths[k] == length {
-				memory = append(memory, w.slots[k][:length]...)
-				placed |= 1 << k
-			}
-		}
-		w.packed[messages], w.segment[messages] = memory[begin:], length
-		messages++
-	}
-	return messages
-}
-
-// splitRefused reports whether the kernel does not split messages on this path: the NIC computes no
-// checksums, or IPsec is on it.
-func splitRefused(err error) bool {
-	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EMSGSIZE)
-}
-
-// refusal returns what an error of a socket means: that an ICMP message arrived and the call can be
-// repeated, or that it cannot.
-func (w *worker) refusal(fd int, err error) (again bool, fatal error) {
-	var errno unix.Errno
-	if !errors.As(err, &errno) {
-		return false, fmt.Errorf("ask %s over udp: %w", w.o.Server, err)
-	}
-	switch errno {
-	case unix.ECONNREFUSED:
-		w.tally.refused++
-		sys.DrainErrors(fd, w.scratch)
-		return true, nil
-	case unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EPROTO, unix.ENOPROTOOPT, unix.EACCES:
-		sys.DrainErrors(fd, w.scratch)
-		if w.tally.Answers == 0 && w.sent == 0 {
-			return false, fmt.Errorf("ask %s over udp: %w", w.o.Server, err)
-		}
-		return true, nil
-	case unix.ENOBUFS, unix.ENOMEM, unix.EPERM:
-		return false, nil
-	}
-	return false, fmt.Errorf("ask %s over udp: %w", w.o.Server, err)
-}
-
 // drain receives what has arrived and returns how many queries ended.
 func (w *worker) drain() (ended int, err error) {
 	ready, err := w.poller.Check()
@@ -486,6 +386,10 @@ func (w *worker) drain() (ended int, err error) {
 	}
 	for i := range ready {
 		p := &w.ports[w.poller.Ready(i)]
+		readable, failed := w.poller.Events(i)
+		if failed && w.collectDepartures(p) && !readable {
+			continue
+		}
 		for range 16 { // so that a flood of answers cannot hold up the schedule
 			n, err := w.inbox.Receive(p.fd, receiveMessages, false)
 			if errors.Is(err, sys.ErrTimeout) {
@@ -549,9 +453,11 @@ const closeReading = 2000
 
 // sweep ends the wait for queries whose timeout has passed.
 func (w *worker) sweep(now int64) {
-	for _, p := range w.ports {
+	for i := range w.ports {
+		p := &w.ports[i]
 		n := p.table.expire(now - int64(w.o.Timeout))
 		w.waiting -= n
+		w.overdue(p, now)
 		w.tally.Lost += uint64(n)
 	}
 }

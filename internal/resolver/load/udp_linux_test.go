@@ -2,6 +2,7 @@ package load
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"testing"
 )
@@ -20,7 +21,12 @@ func TestPackKeepsEveryQuery(t *testing.T) {
 			want = append(want, string(w.slots[i]))
 		}
 		messages := w.pack(n)
+		var placed uint64
 		for i := range messages {
+			if placed&w.placed[i] != 0 || bits.OnesCount64(w.placed[i])*max(w.segment[i], 1) > len(w.packed[i]) {
+				t.Errorf("message %d of %d has the queries %b", i, n, w.placed[i])
+			}
+			placed |= w.placed[i]
 			rest, segment := w.packed[i], w.segment[i]
 			if segment == 0 {
 				segment = len(rest)
@@ -31,6 +37,9 @@ func TestPackKeepsEveryQuery(t *testing.T) {
 			for ; len(rest) > 0; rest = rest[segment:] {
 				got = append(got, string(rest[:segment]))
 			}
+		}
+		if bits.OnesCount64(placed) != n {
+			t.Errorf("%d queries are placed as %b", n, placed)
 		}
 		slices.Sort(want)
 		slices.Sort(got)

@@ -43,7 +43,7 @@ func AppendName(b []byte, name string) ([]byte, error) {
 		switch {
 		case c == '.':
 			if len(b) == length+1 {
-				return b[:begin], fmt.Errorf("%w: %q has an empty label", ErrName, name)
+				return b[:begin], fmt.Errorf("%w: %.80q has an empty label", ErrName, name)
 			}
 			b[length] = byte(len(b) - length - 1)
 			if i == len(name)-1 {
@@ -55,17 +55,17 @@ func AppendName(b []byte, name string) ([]byte, error) {
 		case c == '\\' && i+3 < len(name) && digit(name[i+1]) && digit(name[i+2]) && digit(name[i+3]):
 			n := int(name[i+1]-'0')*100 + int(name[i+2]-'0')*10 + int(name[i+3]-'0')
 			if n > 255 {
-				return b[:begin], fmt.Errorf("%w: %q has an octet above 255", ErrName, name)
+				return b[:begin], fmt.Errorf("%w: %.80q has an octet above 255", ErrName, name)
 			}
 			c, i = byte(n), i+3
 		case c == '\\':
 			if i++; i == len(name) {
-				return b[:begin], fmt.Errorf("%w: %q ends in a backslash", ErrName, name)
+				return b[:begin], fmt.Errorf("%w: %.80q ends in a backslash", ErrName, name)
 			}
 			c = name[i]
 		}
 		if b = append(b, c); len(b)-length-1 > maxLabelBytes {
-			return b[:begin], fmt.Errorf("%w: %q has a label of more than %d octets", ErrName, name, maxLabelBytes)
+			return b[:begin], fmt.Errorf("%w: %.80q has a label of more than %d octets", ErrName, name, maxLabelBytes)
 		}
 	}
 	b[length] = byte(len(b) - length - 1)
@@ -77,7 +77,7 @@ func digit(c byte) bool { return c >= '0' && c <= '9' }
 // closeName ends a name with the root's label.
 func closeName(b []byte, begin int, name string) ([]byte, error) {
 	if b = append(b, 0); len(b)-begin > maxNameBytes {
-		return b[:begin], fmt.Errorf("%w: %q has more than %d octets", ErrName, name, maxNameBytes)
+		return b[:begin], fmt.Errorf("%w: %.80q has more than %d octets", ErrName, name, maxNameBytes)
 	}
 	return b, nil
 }

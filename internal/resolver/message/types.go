@@ -39,7 +39,7 @@ func (t Type) String() string {
 	return "TYPE" + strconv.Itoa(int(t))
 }
 
-// ParseType reads the mnemonic of a type in any case, TYPE123 included.
+// ParseType reads the mnemonic of a type in any case, TYPE123 and 123 included.
 func ParseType(s string) (Type, error) {
 	upper := strings.ToUpper(s)
 	for t, name := range typeNames {
@@ -47,12 +47,11 @@ func ParseType(s string) (Type, error) {
 			return t, nil
 		}
 	}
-	if digits, ok := strings.CutPrefix(upper, "TYPE"); ok {
-		if n, err := strconv.ParseUint(digits, 10, 16); err == nil {
-			return Type(n), nil
-		}
+	// The number alone is how captures of packets are printed.
+	if n, err := strconv.ParseUint(strings.TrimPrefix(upper, "TYPE"), 10, 16); err == nil {
+		return Type(n), nil
 	}
-	return 0, fmt.Errorf("read record type %q: it is neither a mnemonic nor TYPE and a number", s)
+	return 0, fmt.Errorf("read record type %.80q: it is neither a mnemonic nor TYPE and a number", s)
 }
 
 // RCode is a response code, of twelve bits with EDNS.

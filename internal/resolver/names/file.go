@@ -13,17 +13,26 @@ import (
 )
 
 // Read reads questions from a list or a query log. A line of a list is a name, a type, and
-// optionally what the answer must say: a response code or an address. Empty lines and those that
-// begin with # or ; are comments. Lines of a log that are not about queries are skipped.
+// optionally what the answer must say: a response code or an address. Empty lines are skipped, and
+// what is behind a word that begins with # or ; is a comment. Lines of a log that are not about queries are skipped.
 //
 // The first line that is a query of one of the known logs makes the file a log.
 func Read(r io.Reader, o message.QueryOptions) (*Set, error) {
 	s := newSet(o)
-	lines := bufio.NewScanner(r)
+	in := bufio.NewReader(r)
+	begin, _ := in.Peek(6) // a shorter file, or an error of reading, shows below
+	if why := foreign(string(begin)); why != "" {
+		return nil, fmt.Errorf("%w: the file is %s", ErrNames, why)
+	}
+	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 0, 4096), 1<<16)
 	var log *regexp.Regexp
 	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
+		line := lines.Text()
+		if n == 1 {
+			line = strings.TrimPrefix(line, byteOrderMark)
+		}
+		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' || line[0] == ';' {
 			continue
 		}
@@ -55,11 +64,39 @@ func Read(r io.Reader, o message.QueryOptions) (*Set, error) {
 	return s, nil
 }
 
+// byteOrderMark is what some programs write at the begin of UTF-8.
+const byteOrderMark = "\ufeff"
+
+// foreign returns what a file is that is no text, and what helps, by how it begins; "": it may be
+// text.
+func foreign(begin string) string {
+	for magic, what := range map[string]string{
+		"\xff\xfe": "UTF-16: save it as UTF-8 or ASCII", "\xfe\xff": "UTF-16: save it as UTF-8 or ASCII",
+		"\x1f\x8b": "compressed: pass it through gzip -dc", "\x28\xb5\x2f\xfd": "compressed: pass it through zstd -dc",
+		"\xfd7zXZ":         "compressed: pass it through xz -dc",
+		"\xd4\xc3\xb2\xa1": isCapture, "\xa1\xb2\xc3\xd4": isCapture, "\x4d\x3c\xb2\xa1": isCapture,
+		"\xa1\xb2\x3c\x4d": isCapture, "\x0a\x0d\x0d\x0a": isCapture,
+	} {
+		if strings.HasPrefix(begin, magic) {
+			return what
+		}
+	}
+	return ""
+}
+
+const isCapture = "a packet capture: make a list of it, as with tshark -T fields -e dns.qry.name -e dns.qry.type"
+
 // addListed adds a line of a list.
 func (s *Set) addListed(line string) error {
 	fields := strings.Fields(line)
+	for i, f := range fields {
+		if i > 0 && (f[0] == ';' || f[0] == '#') {
+			fields = fields[:i]
+			break
+		}
+	}
 	if len(fields) < 2 || len(fields) > 3 {
-		return fmt.Errorf("%w: %q is not a name, a type and at most one expectation", ErrNames, line)
+		return fmt.Errorf("%w: %.80q is not a name, a type and at most one expectation", ErrNames, line)
 	}
 	t, err := message.ParseType(fields[1])
 	if err != nil {
@@ -72,7 +109,7 @@ func (s *Set) addListed(line string) error {
 		} else if code, err := message.ParseRCode(fields[2]); err == nil {
 			e = Expectation{HasCode: true, Code: code}
 		} else {
-			return fmt.Errorf("%w: expectation %q is neither a response code nor an address", ErrNames, fields[2])
+			return fmt.Errorf("%w: expectation %.80q is neither a response code nor an address", ErrNames, fields[2])
 		}
 	}
 	return s.add(fields[0], t, e)
@@ -81,10 +118,11 @@ func (s *Set) addListed(line string) error {
 // logs are the lines of query logs, as their programs write them. Each has a name and a type.
 var logs = []*regexp.Regexp{
 	// BIND 9: client @0x7f… 192.0.2.1#4711 (www.example.org): query: www.example.org IN A +E(0)K
-	// (192.0.2.53)
-	regexp.MustCompile(`\): query: (?P<name>\S+) IN (?P<type>\S+) `),
-	// Unbound: [1700000000] unbound[1:0] info: 192.0.2.1 www.example.org. A IN
-	regexp.MustCompile(`unbound\[\d+:[\da-f]+\] (?:info|query): [\da-fA-F.:]+ (?P<name>\S+) (?P<type>\S+) IN$`),
+	// (192.0.2.53); with views: …: view internal: query: …; before 9.9 without the name in brackets
+	regexp.MustCompile(`client \S.*?: (?:view \S+: )?query: (?P<name>\S+) IN (?P<type>\S+)(?: |$)`),
+	// Unbound: [1700000000] unbound[1:0] info: 192.0.2.1 www.example.org. A IN; through the log of the
+	// system: host unbound[1]: [1:0] info: …
+	regexp.MustCompile(`\[\d+:[\da-f]+\] (?:info|query): [\da-fA-F.:]+ (?P<name>\S+) (?P<type>\S+) IN$`),
 	// dnsmasq: Nov 24 02:00:00 dnsmasq[1]: query[A] www.example.org from 192.0.2.1
 	regexp.MustCompile(`query\[(?P<type>[^\]]+)\] (?P<name>\S+) from `),
 }

@@ -2,6 +2,7 @@ package names_test
 
 import (
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -76,6 +77,17 @@ func TestReadLogs(t *testing.T) {
 24-Nov-2026 02:00:00.001 queries: info: client @0x7f2f5c0 192.0.2.1#4711 (www.example.org): query: www.example.org IN AAAA +E(0)K (192.0.2.53)
 24-Nov-2026 02:00:00.002 general: info: zone loaded
 24-Nov-2026 02:00:00.003 queries: info: client @0x7f2f5c0 192.0.2.1#4711 (mail.example.org): query: mail.example.org IN A + (192.0.2.53)`,
+		// Lines in these forms are in public repositories; the names are ours.
+		"bind with views": `20-Jan-2021 10:10:10.536 client 10.0.0.30#7216 (www.example.org): view internal: query: www.example.org IN AAAA + (10.0.0.12)
+<30> 2019-01-07 16:18:01 dev named[15850]: 07-Jan-2019 16:18:01.488 client 127.0.0.1#53260 (mail.example.org): view internal: query: mail.example.org IN A + (127.0.0.1)`,
+		"bind 9.4": `05-Mar-2009 11:00:00.000 client 192.0.2.1#32770: query: www.example.org IN AAAA +
+05-Mar-2009 11:00:00.001 client 192.0.2.1#32770: view internal: query: mail.example.org IN A`,
+		"bind on windows": "\ufeff24-Nov-2026 02:00:00.001 client @0x7f2f5c0 192.0.2.1#4711 (www.example.org): query: www.example.org IN AAAA +E(0)K (192.0.2.53)\r\n" +
+			"24-Nov-2026 02:00:00.003 client @0x7f2f5c0 192.0.2.1#4711 (mail.example.org): query: mail.example.org IN A + (192.0.2.53)\r\n",
+		"unbound in the journal": `Dec 23 18:30:10 chaos unbound[1189013]: [1189013:0] info: start of service (unbound 1.17.1).
+Dec 23 18:30:11 chaos unbound[1189013]: [1189013:0] info: 127.0.0.1 www.example.org. AAAA IN
+Dec 23 18:30:11 chaos unbound[1189013]: [1189013:0] info: 127.0.0.1 www.example.org. AAAA IN NOERROR 0.001234 0 31
+<30>1 2021-01-13T14:52:06.934860+01:00 ote unbound - LOG [x]  [596451:0] info: 127.0.0.1 mail.example.org. A IN`,
 		"unbound": `[1700000000] unbound[1:0] notice: init module 0: iterator
 [1700000000] unbound[1:0] info: 192.0.2.1 www.example.org. AAAA IN
 [1700000001] unbound[1:0] info: 2001:db8::1 mail.example.org. A IN`,
@@ -99,6 +111,40 @@ Nov 24 02:00:01 dnsmasq[1]: query[A] mail.example.org from 192.0.2.1`,
 				t.Errorf("second question is %s %s", message.NameText(q.Name), q.Type)
 			}
 		})
+	}
+}
+
+// TestReadForeignText reads a list as programs of other systems write it.
+func TestReadForeignText(t *testing.T) {
+	s, err := names.Read(strings.NewReader("\ufeff; a list\r\nwww.example.org A ; web\r\n\r\n\tmail.example.org\t15 \r"),
+		message.QueryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := ask(t, s, 1, 0); s.Len() != 2 || message.NameText(q.Name) != "mail.example.org." || q.Type != message.TypeMX {
+		t.Errorf("%d questions, the second is %s %s", s.Len(), message.NameText(q.Name), q.Type)
+	}
+	if s, err = names.Read(strings.NewReader("\ufeffwww.example.org A"), message.QueryOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if q := ask(t, s, 0, 0); message.NameText(q.Name) != "www.example.org." {
+		t.Errorf("the first name is %q", message.NameText(q.Name))
+	}
+	for text, want := range map[string]string{
+		"\xff\xfew\x00w\x00w\x00 \x00A\x00":                   "UTF-16",
+		"\x1f\x8b\x08\x00":                                    "compressed: .*gzip",
+		"\xd4\xc3\xb2\xa1\x02\x00":                            "a packet capture",
+		"\x0a\x0d\x0d\x0a\x1c\x00":                            "a packet capture",
+		"a.example " + strings.Repeat("T", 5000):              "line 1: .{1,300}neither a mnemonic",
+		"www.example.org A\nwww.example.net":                  "line 2: .*www.example.net. is not a name, a type",
+		strings.Repeat("x", 300) + ".example A":               "line 1: .*63",
+		strings.Repeat(strings.Repeat("x", 60)+".", 5) + " A": "line 1: .*255",
+		"\x00\x01" + strings.Repeat("z", 5000):                `line 1: .{1,700} is not a name`,
+	} {
+		_, err := names.Read(strings.NewReader(text), message.QueryOptions{})
+		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) || len(err.Error()) > 500 {
+			t.Errorf("%.40q: %v, want %s", text, err, want)
+		}
 	}
 }
 
