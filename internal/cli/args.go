@@ -3,9 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // parameter is one argument in the first line of a command's help.
@@ -34,6 +36,24 @@ func parameters(use string) []parameter {
 		all = append(all, p)
 	}
 	return all
+}
+
+// given reports a flag that was given without a value, or with zero where zero stands for a
+// default that the user cannot have meant.
+func given(flags *pflag.FlagSet, names ...string) error {
+	for _, name := range names {
+		f := flags.Lookup(name)
+		if f == nil || !f.Changed {
+			continue
+		}
+		switch text := strings.Trim(f.Value.String(), "[]"); {
+		case text == "" || slices.Contains(strings.Split(text, ","), ""):
+			return usagef("--%s: a value is missing", name)
+		case text == "0" || text == "0s":
+			return usagef("--%s %s: must be more than 0", name, text)
+		}
+	}
+	return nil
 }
 
 // asInUse refuses arguments that the Use of their command does not have, and those it lacks. So the

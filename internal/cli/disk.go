@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/base/unit"
@@ -78,7 +79,7 @@ and each latency counts from the time when the operation was due.`,
 			"  linerate disk /srv --test sequential-read --way buffered,pinned\n" +
 			"  linerate disk /dev/sdb --test random-read --depth 32",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, specs, err := f.plan(args[0])
+			target, specs, err := f.plan(cmd.Flags(), args[0])
 			if err != nil {
 				return err
 			}
@@ -90,6 +91,9 @@ and each latency counts from the time when the operation was due.`,
 			session, err := storage.Open(cmd.Context(), target, func(share float64) {
 				p.Status("filling a file: %s", unit.FormatPercent(share))
 			})
+			if errors.Is(err, storage.ErrBadSpec) {
+				return badDisk(err)
+			}
 			if err != nil {
 				return fmt.Errorf("disk: %w", err)
 			}
@@ -157,8 +161,12 @@ func (f *diskFlags) add(c *cobra.Command) {
 }
 
 // plan turns flags into tests.
-func (f *diskFlags) plan(path string) (storage.Target, []storage.Spec, error) {
+func (f *diskFlags) plan(flags *pflag.FlagSet, path string) (storage.Target, []storage.Spec, error) {
 	target := storage.Target{Path: path}
+	if err := given(flags, "test", "block", "depth", "engine", "way", "sync", "rate", "size", "duration", "interval",
+		"overwrite"); err != nil {
+		return target, nil, err
+	}
 	switch {
 	case f.overwrite == "" && f.yes:
 		return target, nil, usagef("--yes confirms --overwrite PATH, which is not there")
@@ -226,6 +234,9 @@ func diskRate(rate string, block int) (float64, error) {
 		n, err := unit.ParseBytes(amount + "B")
 		if err != nil {
 			return 0, usagef("--rate: %w", err)
+		}
+		if n <= 0 {
+			return 0, usagef("--rate %s: must be more than 0", rate)
 		}
 		return float64(n) / float64(block), nil
 	}

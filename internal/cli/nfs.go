@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
@@ -46,6 +47,9 @@ called, "network-or-server" leaves the two together.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if from != "" && duration > 0 {
 				return usagef("--from reads one file: leave --duration out")
+			}
+			if err := given(cmd.Flags(), "from", "duration"); err != nil {
+				return err
 			}
 			if duration < 0 {
 				return usagef("--duration %v: must not be negative", duration)
@@ -99,6 +103,10 @@ called, "network-or-server" leaves the two together.`,
 	return c
 }
 
+// mountStatsLine is the first line of each mount, of any file system (show_vfsstat in
+// fs/proc_namespace.c).
+var mountStatsLine = regexp.MustCompile(`(?m)^(?:no )?device .*mounted on .* with fstype `)
+
 // mountStats reads a recorded file. What surrounds the mounts of another host is not known.
 func (a *app) mountStats(name string) (func() ([]procfs.NFSMount, error), *hostfs.Tree, error) {
 	b, err := a.readText(name)
@@ -107,6 +115,9 @@ func (a *app) mountStats(name string) (func() ([]procfs.NFSMount, error), *hostf
 	}
 	if len(b) > advice.MaxBytes {
 		return nil, nil, fmt.Errorf("nfs: %s: larger than %d bytes", name, advice.MaxBytes)
+	}
+	if !mountStatsLine.Match(b) {
+		return nil, nil, fmt.Errorf("nfs: %s: no line of a /proc/self/mountstats in it", name)
 	}
 	tree, err := hostfs.Of(hostfs.NewMemory([]hostfs.Entry{{Name: "proc/self/mountstats", Content: b},
 		{Name: "proc/filesystems", Content: []byte("nodev nfs\n")}}))

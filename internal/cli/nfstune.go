@@ -6,14 +6,17 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/base/unit"
@@ -99,13 +102,17 @@ func (f *nfsTuneFlags) add(c *cobra.Command) {
 var versions = []string{"4.2", "4.1", "4.0", "3"}
 
 // plan reads the flags.
-func (f *nfsTuneFlags) plan(source string) (mount.Plan, transfer.Options, error) {
+func (f *nfsTuneFlags) plan(flags *pflag.FlagSet, source string) (mount.Plan, transfer.Options, error) {
 	p := mount.Plan{Base: mount.Spec{Source: source, Version: f.version}, File: f.file, Direct: f.direct,
 		Segment: f.duration, WarmUp: f.warmUp, Patience: f.patience, Regions: 200}
 	o := transfer.Options{Config: tune.DefaultConfig()}
 	o.Config.Budget, o.Config.Seed = f.budget, f.seed
 	if o.Config.Seed == 0 {
 		o.Config.Seed = rand.Uint64()
+	}
+	if err := given(flags, "operation", "file", "factors", "sizes", "nfs-version", "at", "size", "duration",
+		"patience", "port"); err != nil {
+		return p, o, err
 	}
 	if _, _, err := mount.SplitSource(source); err != nil {
 		return p, o, usageError{flagError{err, "as in fs.example.com:/data"}}
@@ -117,10 +124,16 @@ func (f *nfsTuneFlags) plan(source string) (mount.Plan, transfer.Options, error)
 		p.Base.Extra = append(p.Base.Extra, "port="+strconv.Itoa(int(f.port)))
 	}
 	switch {
-	case f.version != "" && !slices.Contains(versions, f.version):
-		return p, o, usagef("--nfs-version %q: not one of %s", f.version, strings.Join(versions, ", "))
+	case f.version != "" && p.Base.Version != f.version:
+		return p, o, usagef("--nfs-version %s: --options has another version, %s", f.version, p.Base.Version)
+	case p.Base.Version != "" && !slices.Contains(versions, p.Base.Version):
+		return p, o, usagef("NFS version %q: not one of %s", p.Base.Version, strings.Join(versions, ", "))
+	case f.at != "" && (!path.IsAbs(f.at) || path.Clean(f.at) == "/" || strings.ContainsFunc(f.at, unicode.IsControl)):
+		return p, o, usagef("--at %q: write the whole path of a mount point, from /", f.at)
 	case f.budget <= 0 || f.budget > 24*time.Hour:
 		return p, o, usagef("--budget %v: must be longer than 0s and at most 24h", f.budget)
+	case f.duration > f.budget || f.warmUp > f.budget || f.patience > 24*time.Hour:
+		return p, o, usagef("--duration and --warm-up must be within the budget of %v, and --patience at most 24h", f.budget)
 	case f.duration < 0 || f.warmUp < 0 || f.patience < time.Second:
 		return p, o, usagef("--duration and --warm-up must not be negative, and --patience at least 1s")
 	case f.file != "" && !filepath.IsLocal(f.file):
@@ -150,6 +163,9 @@ func (f *nfsTuneFlags) plan(source string) (mount.Plan, transfer.Options, error)
 		}
 		o.Factors = append(o.Factors, transfer.Factor(name))
 	}
+	if reason := o.Pointless(p.Base); reason != "" {
+		return p, o, usagef("--factors %s: %s", strings.Join(f.factors, ","), reason)
+	}
 	size, err := unit.ParseBytes(f.size)
 	if err != nil || size < 1<<20 {
 		return p, o, usagef("--size %q: must be a number of bytes from 1 MiB", f.size)
@@ -166,7 +182,7 @@ func (f *nfsTuneFlags) plan(source string) (mount.Plan, transfer.Options, error)
 }
 
 func (a *app) nfsTune(cmd *cobra.Command, source string, f nfsTuneFlags) error {
-	plan, o, err := f.plan(source)
+	plan, o, err := f.plan(cmd.Flags(), source)
 	if err != nil {
 		return err
 	}
@@ -256,6 +272,9 @@ func openNFSBench(ctx context.Context, plan mount.Plan, ends mount.Ends, p *prog
 func nfsUnreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
+		return statusError{exitUnreachable, "nfs tune: " + oneSentence(err), "is the name right? An address works too"}
 	}
 	return statusError{exitUnreachable, "nfs tune: " + oneSentence(err), "is the server up, and does a firewall let " +
 		"port 2049 pass? --port names another"}

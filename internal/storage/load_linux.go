@@ -36,6 +36,9 @@ type load struct {
 	workers []*worker
 }
 
+// batchOps is the number of operations that a thread makes before it counts them.
+const batchOps = 256
+
 // worker is one thread. Only the thread itself writes to it; the counters are read meanwhile.
 type worker struct {
 	ops, nanoseconds atomic.Uint64
@@ -45,6 +48,10 @@ type worker struct {
 	random           *rand.Rand
 	cpu              time.Duration // of the thread, in its loop
 	err              error
+
+	offsets [batchOps]int64
+	took    [batchOps]time.Duration
+	done    int // operations of the batch
 }
 
 // dropBytes is how far behind a sequential reader pages are dropped: more than any read-ahead
@@ -76,8 +83,10 @@ func (l *load) gap() time.Duration {
 	return min(l.due(1), l.spec.Duration)
 }
 
-// sleepUntil sleeps until a time of the test's clock.
+// sleepUntil sleeps until a time of the test's clock, and lends the logical processor meanwhile.
 func (l *load) sleepUntil(t time.Duration) {
+	sys.ReleaseProcessor()
+	defer sys.HoldProcessor()
 	ts := unix.NsecToTimespec(int64(l.monotone + t))
 	for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil) == unix.EINTR {
 	}
@@ -97,6 +106,8 @@ func (l *load) behind(offset int64) {
 	if !l.drop {
 		return
 	}
+	sys.ReleaseProcessor()
+	defer sys.HoldProcessor()
 	// An error leaves pages in memory, which the verdict sees.
 	switch block := int64(l.spec.BlockBytes); {
 	case l.spec.Test.Random():
@@ -143,6 +154,7 @@ func (l *load) run(ctx context.Context) error {
 			runtime.LockOSThread() // never unlocked: the thread ends with its timer slack
 			// The kernel delays a sleep by up to 50 µs otherwise (prctl(2) PR_SET_TIMERSLACK).
 			_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+			w.err = sys.HoldThread()
 			ready.Done()
 			// Each thread waits with its logical processor: to be given one takes a busy host milliseconds.
 			for !l.begun.Load() {
@@ -150,10 +162,15 @@ func (l *load) run(ctx context.Context) error {
 			}
 			thread := sys.ThreadID()
 			before, _ := sys.ThreadTime(thread) // of this thread, so it is there
-			if l.spec.Engine == IOUring {
+			switch {
+			case w.err != nil:
+			case l.spec.Engine == IOUring:
 				w.err = l.queueing(w, buffers)
-			} else {
-				w.err = l.calling(w, buffers[i])
+			default:
+				sys.HoldProcessor()
+				f := l.calling(w, buffers[i])
+				sys.ReleaseProcessor()
+				w.err = l.failed(f)
 			}
 			after, _ := sys.ThreadTime(thread)
 			w.cpu = after - before
@@ -178,26 +195,98 @@ func (l *load) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// calling is a thread with one operation in flight.
-func (l *load) calling(w *worker, buffer []byte) error {
-	if l.spec.Test == RandomRead && l.spec.Rate == 0 && !l.drop && l.spec.Depth > 1 {
-		return l.bursting(w, buffer)
+// turn is the longest time in which a thread does not make way for the runtime.
+const turn = time.Second
+
+// failure is an operation that failed, or moved fewer bytes than it should.
+type failure struct {
+	buffer []byte
+	offset int64
+	n      int
+	err    error
+}
+
+// calling is a thread with one operation in flight. It returns the operation that failed; nil:
+// none.
+func (l *load) calling(w *worker, buffer []byte) *failure {
+	if l.spec.Rate > 0 {
+		return l.paced(w, buffer)
 	}
-	for !l.stop.Load() {
-		number := l.next.Add(1) - 1
-		began := l.now()
-		if began >= l.spec.Duration {
-			return nil
+	step := turn
+	if l.spec.Interval > 0 {
+		step = min(step, l.spec.Interval/2)
+	}
+	for way := l.now() + turn; !l.stop.Load(); {
+		now := l.now()
+		if now >= l.spec.Duration {
+			break
 		}
-		if l.spec.Rate > 0 {
-			due := l.due(number)
-			if due >= l.spec.Duration {
-				return nil
+		if now >= way {
+			sys.MakeWay()
+			way = l.now() + turn
+		}
+		if l.spec.Test.Random() {
+			for i := range w.offsets {
+				w.offsets[i] = l.offset(w, 0)
 			}
-			if due > began {
-				l.sleepUntil(due)
-			}
-			began = due
+		}
+		f := l.batch(w, buffer, min(now+step, l.spec.Duration))
+		for _, took := range w.took[:w.done] {
+			w.record(took)
+		}
+		if f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// batch is a number of operations in a row, until a time of the test's clock. The loop touches
+// little memory: 64 threads share the cache of a processor.
+func (l *load) batch(w *worker, buffer []byte, until time.Duration) *failure {
+	writes, random := l.spec.Test.Writes(), l.spec.Test.Random()
+	began := l.now()
+	for w.done = 0; w.done < batchOps && began < until && !l.stop.Load(); w.done++ {
+		offset, number := w.offsets[w.done], int64(0)
+		if writes || !random {
+			number = l.next.Add(1) - 1
+		}
+		if !random {
+			offset = l.offset(w, number)
+		}
+		if writes {
+			stamp(buffer, number)
+			began = l.now()
+		}
+		n, err := l.call(buffer, offset)
+		if err != nil || n != len(buffer) {
+			return &failure{buffer, offset, n, err}
+		}
+		now := l.now()
+		w.took[w.done] = now - began
+		began = now
+		if l.drop {
+			l.behind(offset)
+			began = l.now()
+		}
+	}
+	return nil
+}
+
+// paced is calling with a rate.
+func (l *load) paced(w *worker, buffer []byte) *failure {
+	for way := l.now() + turn; !l.stop.Load(); {
+		number := l.next.Add(1) - 1
+		due, now := l.due(number), l.now()
+		if now >= l.spec.Duration || due >= l.spec.Duration {
+			break
+		}
+		if now >= way {
+			sys.MakeWay()
+			way = l.now() + turn
+		}
+		if due > now {
+			l.sleepUntil(due)
 		}
 		offset := l.offset(w, number)
 		if l.spec.Test.Writes() {
@@ -205,43 +294,10 @@ func (l *load) calling(w *worker, buffer []byte) error {
 		}
 		n, err := l.call(buffer, offset)
 		if err != nil || n != len(buffer) {
-			return l.failed(offset, n, buffer, err)
+			return &failure{buffer, offset, n, err}
 		}
-		w.record(l.now() - began)
+		w.record(l.now() - due)
 		l.behind(offset)
-	}
-	return nil
-}
-
-// burstTime bounds a burst; the counters of interim results are those of whole bursts.
-const burstTime = time.Second
-
-// bursting is calling for random reads as fast as possible beside other threads.
-func (l *load) bursting(w *worker, buffer []byte) error {
-	if err := sys.HoldThread(); err != nil {
-		return fmt.Errorf("block a signal: %w", err)
-	}
-	step := burstTime
-	if l.spec.Interval > 0 {
-		step = min(step, l.spec.Interval/2)
-	}
-	var b sys.Burst
-	for !l.stop.Load() {
-		now := l.now()
-		if now >= l.spec.Duration {
-			return nil
-		}
-		for i := range b.Offsets {
-			b.Offsets[i] = l.offset(w, 0)
-		}
-		until := min(now+step, l.spec.Duration)
-		failed, err := b.Read(l.fd, buffer, l.monotone+until, &l.stop)
-		for _, took := range b.Took[:b.Done] {
-			w.record(time.Duration(took))
-		}
-		if failed {
-			return l.failed(b.Offsets[b.Done], b.Got, buffer, err)
-		}
 	}
 	return nil
 }
@@ -268,20 +324,24 @@ func (l *load) call(buffer []byte, offset int64) (n int, err error) {
 
 // failed says which operation failed. A short one ended where the next byte fails: that has the
 // cause.
-func (l *load) failed(offset int64, n int, buffer []byte, err error) error {
+func (l *load) failed(f *failure) error {
+	if f == nil {
+		return nil
+	}
+	err := f.err
 	if err == nil {
 		step := unix.Pread
 		if l.spec.Test.Writes() {
 			step = unix.Pwrite
 		}
-		if _, err = step(l.fd, buffer[n:], offset+int64(n)); err == unix.EINVAL {
+		if _, err = step(l.fd, f.buffer[f.n:], f.offset+int64(f.n)); err == unix.EINVAL {
 			err = nil // direct I/O from a place between two blocks says nothing
 		}
 	}
 	if err == nil && vanished(l.fd) {
 		err = unix.ENODEV
 	}
-	return operationError(l.spec.Test, offset, n, len(buffer), err)
+	return operationError(l.spec.Test, f.offset, f.n, len(f.buffer), err)
 }
 
 // vanished reports a device that was unplugged: its capacity becomes zero (blk_mark_disk_dead in
@@ -333,7 +393,10 @@ func (l *load) queueing(w *worker, buffers [][]byte) error {
 	if l.spec.Sync == Dsync {
 		q.flags = unix.RWF_DSYNC
 	}
-	return q.run(op)
+	sys.HoldProcessor()
+	err = q.run(op)
+	sys.ReleaseProcessor()
+	return errors.Join(err, l.failed(q.failure))
 }
 
 // queue is the state of one thread with an io_uring.
@@ -346,14 +409,20 @@ type queue struct {
 	began   []time.Duration // of each buffer's operation
 	at      []int64
 	free    []int
-	err     error
+	failure *failure // the first one
 }
 
+// run returns an error of the ring; that of an operation is the failure.
 func (q *queue) run(op uring.Operation) error {
-	ended := false
+	ended, way := false, q.now()+turn
 	for {
-		wait := time.Duration(0)
-		if now := q.now(); q.err != nil || q.stop.Load() || now >= q.spec.Duration {
+		wait, now := time.Duration(0), q.now()
+		if now >= way {
+			sys.MakeWay()
+			now = q.now()
+			way = now + turn
+		}
+		if q.failure != nil || q.stop.Load() || now >= q.spec.Duration {
 			ended = true
 		} else if !ended {
 			ended, wait = q.fill(op, now)
@@ -361,7 +430,7 @@ func (q *queue) run(op uring.Operation) error {
 		inFlight := len(q.buffers) - len(q.free)
 		if inFlight == 0 {
 			if ended {
-				return q.err
+				return nil
 			}
 			q.sleepUntil(q.now() + wait)
 			continue
@@ -413,12 +482,11 @@ func (q *queue) reap() {
 		i := int(c.User)
 		q.free = append(q.free, i)
 		if int(c.Result) != len(q.buffers[i]) {
-			if q.err == nil {
-				var err error
+			if q.failure == nil {
+				q.failure = &failure{buffer: q.buffers[i], offset: q.at[i], n: int(c.Result)}
 				if c.Result < 0 {
-					err = unix.Errno(-c.Result)
+					q.failure.err = unix.Errno(-c.Result)
 				}
-				q.err = q.failed(q.at[i], int(c.Result), q.buffers[i], err)
 			}
 			continue
 		}

@@ -245,6 +245,10 @@ const memorySize = 64 << 20
 
 // room returns the size of the session's own file.
 func (s *Session) room(t Target, at sys.FileAt) (int64, error) {
+	if t.SizeBytes > 0 && t.SizeBytes < leastSize {
+		return 0, fmt.Errorf("%w: a file of %s is too small: the smallest is %s", ErrBadSpec, unit.Bytes(t.SizeBytes),
+			unit.Bytes(leastSize))
+	}
 	floor := FloorBytes(at.TotalBytes)
 	free := at.FreeBytes - floor
 	size := t.SizeBytes
@@ -258,14 +262,10 @@ func (s *Session) room(t Target, at sys.FileAt) (int64, error) {
 		}
 	}
 	size -= size % leastSize
-	switch {
-	case at.TotalBytes > 0 && (size > free || size < leastSize):
+	if at.TotalBytes > 0 && (size > free || size < leastSize) {
 		want := max(t.SizeBytes, leastSize)
 		return 0, fmt.Errorf("create a file of %s in %s: %w: %s are free, and %s of them stay free", unit.Bytes(want),
 			t.Path, unix.ENOSPC, unit.Bytes(max(at.FreeBytes, 0)), unit.Bytes(floor))
-	case size < leastSize:
-		return 0, fmt.Errorf("create a file of %d bytes in %s: the smallest is %s", t.SizeBytes, t.Path,
-			unit.Bytes(leastSize))
 	}
 	return size, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +38,7 @@ sh /at-server ip addr add 10.9.0.1/24 dev card
 sh /at-server ip link set lo up
 ip link set lo up
 ip addr add 10.9.0.2/24 dev near
-mount -t tmpfs none /export
+mount -t tmpfs -o size=24m none /export
 sh /at-server mount -t nfsd nfsd /srv/nfsd
 cat >/serve <<'X'
 set -e
@@ -90,7 +92,7 @@ func TestNFSInGuest(t *testing.T) {
 		// crc32c_generic is a soft dependency (modprobe.d(5)), which module files do not name.
 		Modules: []string{"crc32c_generic", "af_packet", "e1000", "nfs", "nfsv4", "nfsd", "sch_netem"},
 		Programs: []string{"sh", "cat", "ip", "tc", "ln", "mkdir", "mount", "umount", "sleep", "find", "head", "grep",
-			"tail", "rm", "setpriv", "nsenter"}})
+			"tail", "rm", "setpriv", "nsenter", "cksum", "sync"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,16 +105,28 @@ func TestNFSInGuest(t *testing.T) {
 	d.sh(fmt.Sprintf(nfsSetup, guest.CardAddress(0), guest.CardAddress(1)))
 	t.Run("waits", func(t *testing.T) { d.with(t).nfsWaits() })
 	t.Run("not permitted", func(t *testing.T) { d.with(t).nfsNotPermitted() })
-	for _, c := range []struct{ name, fault, repair, says string }{
-		{"killed", "kill -9 $sweep", "", ""},
-		{"hung", "sh /at-server ip link set card down", "sh /at-server ip link set card up; sleep 1",
-			"does not answer for 10s"},
-		{"gone", "echo 0 >/srv/nfsd/threads", "sh /at-server sh /serve", "the server went away"},
-		{"stale", `sh /at-server sh -c "echo 'client 1 \x00000000 2147483647' >/proc/self/net/rpc/nfsd.fh/channel"`,
+	d.sh("head -c 2097152 /dev/urandom >/export/whole; sync")
+	for _, c := range []struct{ name, flags, fault, repair, says string }{
+		{"interrupted", "", "kill -INT $sweep", "", "status 130\n.*linerate: interrupted"},
+		{"full", "--operation write", "head -c 25165824 /dev/zero >/export/filler || :", "rm /export/filler",
+			"status 1\n.*: no space left on device"},
+		{"shorter", "--file whole", "cat /export/whole >/tmp/whole; : >/export/whole", "cat /tmp/whole >/export/whole",
+			"status 1\n.*read whole: unexpected EOF: the file became shorter during the run"},
+		{"removed", "--file whole", "rm /export/whole", "cat /tmp/whole >/export/whole",
+			"status 1\n.*read whole: the file was removed during the run"},
+		{"read-only", "--operation write",
+			"i=0; until mount -o remount,ro /export || [ $i -gt 600 ]; do sleep 0.1; i=$((i + 1)); done",
+			"mount -o remount,rw /export", leavesFile + ".*status 1\n.*: read-only file system"},
+		{"killed", "", "kill -9 $sweep", "", "status 137\n"},
+		{"hung", "", "sh /at-server ip link set card down", "sh /at-server ip link set card up; sleep 1",
+			"status 12\n.*does not answer for 10s"},
+		{"gone", "", "echo 0 >/srv/nfsd/threads", "sh /at-server sh /serve",
+			"status 12\n.*the server went away"},
+		{"stale", "", `sh /at-server sh -c "echo 'client 1 \x00000000 2147483647' >/proc/self/net/rpc/nfsd.fh/channel"`,
 			`sh /at-server sh -c "echo 'client 1 \x00000000 2147483647 /export' >/proc/self/net/rpc/nfsd.fh/channel"`,
-			"the server went away"},
+			"status 12\n.*the server went away"},
 	} {
-		t.Run(c.name, func(t *testing.T) { d.with(t).nfsFault(c.fault, c.repair, c.says) })
+		t.Run(c.name, func(t *testing.T) { d.with(t).nfsFault(c.flags, c.fault, c.repair, c.says) })
 	}
 	t.Run("tidied", func(t *testing.T) { d.with(t).nfsTidied() })
 }
@@ -164,28 +178,42 @@ func (d diskGuest) nfsNotPermitted() {
 	}
 }
 
-// nfsFault breaks a sweep in the middle: it ends with one sentence, and nothing stays mounted.
-func (d diskGuest) nfsFault(fault, repair, says string) {
-	mounts := d.sh("cat /proc/mounts")
-	out := d.sh(fmt.Sprintf(`rm -f /tmp/said
-		sh /tune >/tmp/out 2>/tmp/said & sweep=$!
+// leavesFile is what a sweep says when it cannot remove its own file.
+const leavesFile = `a\s+file\s+is\s+left\s+in\s+the\s+export:\s+remove\s+\.linerate-nfs-guest-`
+
+// nfsFault breaks a sweep in the middle: it ends with one sentence, nothing stays mounted, and other
+// files of the export are as before.
+func (d diskGuest) nfsFault(flags, fault, repair, says string) {
+	const others = `cat /proc/mounts
+		cd /export
+		find . ! -name '.linerate*' ! -name . -printf '%p %m %U:%G %s\n'
+		cksum big whole`
+	before := d.sh(others)
+	out := d.sh(fmt.Sprintf(`rm -f /tmp/said /tmp/out
+		sh /tune %s >/tmp/out 2>/tmp/said & sweep=$!
 		sh -e /started $sweep
 		%s
 		status=0; wait $sweep || status=$?
+		cat /tmp/out
 		echo status $status
 		tail -n 2 /tmp/said
-		%s`, fault, repair))
+		%s`, flags, fault, repair))
 	// A client that cannot say goodbye to its server is remembered until the server answers.
 	if left := strings.TrimSpace(d.sh("sh /servers")); left != "" {
 		d.t.Errorf("still mounted: %s", left)
 	}
-	if says != "" && (!strings.Contains(out, "status 12\n") || !strings.Contains(out, says)) ||
-		says == "" && !strings.Contains(out, "status 137\n") {
+	if !regexp.MustCompile("(?s)" + says).MatchString(out) {
 		d.t.Errorf("%s\nwant %q", out, says)
 	}
+	// A server that does not answer, and kill -9, leave the file to the next run.
+	left := d.sh("find /export -name '.linerate*'")
+	if left != "" && !strings.HasPrefix(says, leavesFile) && !strings.Contains(out, "status 12\n") &&
+		!strings.Contains(out, "status 137\n") {
+		d.t.Errorf("left behind: %s", left)
+	}
 	d.t.Log(out)
-	if now := d.sh("cat /proc/mounts"); now != mounts {
-		d.t.Errorf("mounts before\n%s\nafter\n%s", mounts, now)
+	if now := d.sh(others); now != before {
+		d.t.Errorf("before\n%s\nafter\n%s", before, now)
 	}
 }
 
@@ -199,7 +227,8 @@ func (d diskGuest) nfsTidied() {
 	if !strings.Contains(strings.Join(doc.Warnings, "\n"), "removed what an earlier run of this host left") {
 		d.t.Errorf("warnings %q", doc.Warnings)
 	}
-	if got := d.sh("find /export"); got != "/export\n/export/big\n" {
-		d.t.Errorf("left in the export: %s", got)
+	if got := strings.Fields(d.sh("cd /export; find . -type f")); len(got) != 2 || !slices.Contains(got, "./big") ||
+		!slices.Contains(got, "./whole") {
+		d.t.Errorf("left in the export: %q", got)
 	}
 }

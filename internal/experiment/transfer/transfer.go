@@ -179,6 +179,21 @@ const (
 	mostSize  = 1 << 20
 )
 
+// Pointless says why a sweep of these factors would have nothing to try; empty: it has.
+func (o Options) Pointless(base mount.Spec) string {
+	for _, f := range o.Factors {
+		switch {
+		case (f == ReadSize || f == ReadAhead) && !o.Read:
+			return string(f) + " is of reads, and the run only writes"
+		case f == WriteSize && !o.Write:
+			return string(f) + " is of writes, and the run only reads"
+		case f == Protocol && base.Version != "" && base.Version != "3":
+			return "NFS " + base.Version + " requires tcp (RFC 8881, 2.9.1)"
+		}
+	}
+	return ""
+}
+
 // candidates lists what to try, from small to large. Sizes above what the server grants a mount
 // without a size are left out: it would cut them.
 func (o Options) candidates(base mount.Spec, d mount.Effective) []tune.Candidate {

@@ -1,2 +1,2 @@
-// The compiler accepts a function without a body only beside assembly: heldClock is one
-// (burst_linux.go).
+// The compiler accepts a function without a body only beside assembly: procPin is one
+// (hold_linux.go).

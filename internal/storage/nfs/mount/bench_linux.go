@@ -101,6 +101,9 @@ func (b *Bench) look(ctx context.Context, m *Mount) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", b.plan.File, unwrapPath(err))
 		}
+		if !info.Mode().IsRegular() { // the open of a pipe waits for a writer
+			return fmt.Errorf("read %s: not a regular file", b.plan.File)
+		}
 		b.facts.FileBytes = info.Size()
 		b.facts.RegionBytes = max(info.Size()/int64(max(b.plan.Regions, 1))&^(piece-1), piece)
 		if info.Size() < piece {

@@ -16,6 +16,7 @@ func TestSplitSource(t *testing.T) {
 		{"fs.example.com:/data", "fs.example.com", "/data"}, {"192.0.2.1:/", "192.0.2.1", "/"},
 		{"[2001:db8::1]:/a b", "2001:db8::1", "/a b"}, {"fs:/a:/b", "fs", "/a:/b"},
 		{"/mnt/data", "", ""}, {"fs", "", ""}, {":/x", "", ""}, {"[]:/x", "", ""}, {"a b:/x", "", ""}, {"fs:data", "", ""},
+		{"[zz]:/x", "", ""}, {"[::1:/x", "", ""}, {"fs:/a\nb", "", ""},
 	} {
 		server, export, err := SplitSource(c.source)
 		if server != c.server || export != c.export || (err != nil) != (c.server == "") ||

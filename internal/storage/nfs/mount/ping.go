@@ -32,6 +32,9 @@ func Ping(ctx context.Context, server string, port int, version uint32, patience
 	defer cancel()
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(server, fmt.Sprint(port)))
+	if dns := (*net.DNSError)(nil); errors.As(err, &dns) {
+		return Ends{}, fmt.Errorf("ask %s: %w", server, dns)
+	}
 	if err != nil {
 		if isTimeout(err) {
 			err = fmt.Errorf("connect: %w within %v", ErrSilent, patience)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Spec is what a mount asks for. Zero numbers leave the value to kernel and server.
@@ -45,7 +46,9 @@ func SplitSource(source string) (server, export string, err error) {
 		return "", "", fmt.Errorf("%s: %w", source, ErrSource)
 	}
 	server, export = strings.Trim(source[:at], "[]"), source[at+1:]
-	if strings.ContainsAny(server, " \t\n,/") || server == "" {
+	_, notIP := netip.ParseAddr(server)
+	if strings.ContainsAny(server, " \t\n,/") || server == "" || strings.HasPrefix(source, "[") && notIP != nil ||
+		strings.ContainsFunc(export, unicode.IsControl) {
 		return "", "", fmt.Errorf("%s: %w", source, ErrSource)
 	}
 	return server, export, nil
@@ -55,20 +58,46 @@ func SplitSource(source string) (server, export string, err error) {
 var reserved = []string{"vers", "nfsvers", "proto", "rsize", "wsize", "nconnect", "addr", "clientaddr", "soft", "hard",
 	"timeo", "retrans", "sharecache", "nosharecache", "bg", "fg"}
 
+// Bounds of the kernel's client: NFS_MAX_FILE_IO_SIZE, and NFS_MAX_CONNECTIONS of
+// fs/nfs/internal.h. A server grants 1 MiB at most so far.
+const (
+	mostTransfer    = 4 << 20
+	mostConnections = 16
+)
+
 // ParseOptions reads mount options as in fstab: those that a sweep varies become fields, the others
 // stay as they are. Options that the bench sets itself are an error.
 func ParseOptions(text string, s *Spec) error {
+	number := func(option, value string, most int64) (int64, error) {
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("option %s: not a number", option)
+		}
+		if n < 1 || n > most {
+			return 0, fmt.Errorf("option %s: not within 1 and %d", option, most)
+		}
+		return n, nil
+	}
 	for option := range strings.SplitSeq(text, ",") {
-		name, value, _ := strings.Cut(strings.TrimSpace(option), "=")
+		option = strings.TrimSpace(option)
+		name, value, valued := strings.Cut(option, "=")
+		// A blank or a line end would end the field of fstab.
+		if name == "" && valued || strings.ContainsFunc(option, func(r rune) bool {
+			return unicode.IsSpace(r) || unicode.IsControl(r)
+		}) {
+			return fmt.Errorf("option %q: not a mount option", option)
+		}
 		var err error
 		switch name {
 		case "":
 		case "rsize":
-			s.ReadSize, err = strconv.ParseInt(value, 10, 64)
+			s.ReadSize, err = number(option, value, mostTransfer)
 		case "wsize":
-			s.WriteSize, err = strconv.ParseInt(value, 10, 64)
+			s.WriteSize, err = number(option, value, mostTransfer)
 		case "nconnect":
-			s.Connections, err = strconv.Atoi(value)
+			var n int64
+			n, err = number(option, value, mostConnections)
+			s.Connections = int(n)
 		case "vers", "nfsvers":
 			s.Version = value
 		case "proto":
@@ -80,7 +109,7 @@ func ParseOptions(text string, s *Spec) error {
 			s.Extra = append(s.Extra, option)
 		}
 		if err != nil {
-			return fmt.Errorf("option %s: not a number", option)
+			return err
 		}
 	}
 	return nil
