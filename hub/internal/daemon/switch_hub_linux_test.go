@@ -20,8 +20,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// bridgeOfAgent is what Debian's snmpd does not have of itself: the bridge knows the host's card v0 in
-// VLAN 20, behind v1, which carries that VLAN with its tag and VLAN 1 without.
+// bridgeOfAgent is what Debian's snmpd does not have of itself: the bridge knows the host's card v0
+// in VLAN 20, behind v1, which carries that VLAN with its tag and VLAN 1 without.
 const bridgeOfAgent = `override .1.3.6.1.2.1.17.7.1.4.2.1.3.0.1 uinteger 1
 override .1.3.6.1.2.1.17.7.1.4.2.1.3.0.20 uinteger 5
 override .1.3.6.1.2.1.17.7.1.4.2.1.4.0.1 octet_str 0x80
@@ -60,8 +60,9 @@ func TestHubReadsSwitch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent := exec.CommandContext(t.Context(), snmpd, "-f", "-LE", "4", "-C", "-c", write("snmpd.conf", "rocommunity secret\n"+
-		bridgeOfAgent+fmt.Sprintf("override .1.3.6.1.2.1.17.1.4.1.2.1 integer %d\n", v1.Index)),
+	config := "rocommunity secret\n" + bridgeOfAgent +
+		fmt.Sprintf("override .1.3.6.1.2.1.17.1.4.1.2.1 integer %d\n", v1.Index)
+	agent := exec.CommandContext(t.Context(), snmpd, "-f", "-LE", "4", "-C", "-c", write("snmpd.conf", config),
 		"-p", filepath.Join(dir, "pid"), "-I", "-smux", "udp:127.0.0.1:1161")
 	agent.Env = append(os.Environ(), "MIBS=", "SNMP_PERSISTENT_DIR="+dir, "SNMPCONFPATH="+dir)
 	agent.Stderr = t.Output()

@@ -28,8 +28,8 @@ const (
 
 const mostNeighbours = 8 // of one port
 
-// readNeighbours reads LLDP, the VLANs of ports, and the ports where the bridge has learnt hosts. Many agents have
-// neither, which is no fault.
+// readNeighbours reads LLDP, the VLANs of ports, and the ports where the bridge has learnt hosts.
+// Many agents have none of these, which is no fault.
 func (s *Snapshot) readNeighbours(ctx context.Context, a Agent, read func(OID, ...int) (Table, error),
 	hosts []net.HardwareAddr) error {
 	remote, err := read(lldpRemote, remChassisSubtype, remChassis, remPortSubtype, remPort, remPortDescr, remSystem)

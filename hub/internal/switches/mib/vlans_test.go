@@ -73,7 +73,8 @@ func (o oneByOne) Get(ctx context.Context, oids []mib.OID) ([]mib.Binding, error
 	return o.Tree.Get(ctx, oids)
 }
 
-// TestManyVLANs reads the most VLANs that there are: the search for a host has a bound, and says so.
+// TestManyVLANs reads the most VLANs that there are: the search for a host has a bound, and says
+// so.
 func TestManyVLANs(t *testing.T) {
 	a := switchtest.Switch(2, true)
 	for vlan := 1; vlan <= 4094; vlan++ {

@@ -214,7 +214,8 @@ func (t *Tree) Port(i int, name string, wide bool) {
 	}
 }
 
-// VLAN adds a VLAN with its ports, by number of the bridge, and the table of addresses that it uses.
+// VLAN adds a VLAN with its ports, by number of the bridge, and the table of addresses that it
+// uses.
 func (t *Tree) VLAN(vlan, table int, members, untagged []int) {
 	at := fmt.Sprint(".0.", vlan)
 	t.Set(current+"3"+at, uint64(table))
