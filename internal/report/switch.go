@@ -53,6 +53,10 @@ type SwitchPort struct {
 	TransmitDiscards float64 `json:"transmit_discards"`
 	LateCollisions   float64 `json:"late_collisions"`
 
+	// VLANs whose frames leave without and with their tag: "1,10-20". Absent: unknown, or none.
+	UntaggedVLANs string `json:"untagged_vlans,omitempty"`
+	TaggedVLANs   string `json:"tagged_vlans,omitempty"`
+
 	Neighbours []SwitchNeighbour `json:"neighbours"`
 	Attached   []SwitchAttached  `json:"attached"`
 }
@@ -68,7 +72,8 @@ type SwitchNeighbour struct {
 // SwitchAttached is an interface of this host that hangs at a port.
 type SwitchAttached struct {
 	Interface string `json:"interface"`
-	Source    string `json:"source"` // LLDP, bridge table or configuration
+	Source    string `json:"source"`          // LLDP, bridge table, bridge table of VLAN N, configuration
+	Trunk     bool   `json:"trunk,omitempty"` // the port leads to others as well
 }
 
 // NewSwitch returns the document of a switch.

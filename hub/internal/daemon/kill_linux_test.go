@@ -113,7 +113,13 @@ type running struct {
 
 func startHub(t *testing.T, dir string, flags ...string) *running {
 	t.Helper()
-	h := &running{stderr: new(bytes.Buffer), client: &http.Client{Timeout: 2 * time.Minute}}
+	return startHubWith(t, &http.Client{Timeout: 2 * time.Minute}, dir, flags...)
+}
+
+// startHubWith starts a hub that a client reaches.
+func startHubWith(t *testing.T, client *http.Client, dir string, flags ...string) *running {
+	t.Helper()
+	h := &running{stderr: new(bytes.Buffer), client: client}
 	h.cmd = exec.CommandContext(t.Context(), os.Args[0],
 		append([]string{"--data", dir, "--listen", "127.0.0.1:0"}, flags...)...)
 	h.cmd.Env = append(os.Environ(), asHub+"=1")

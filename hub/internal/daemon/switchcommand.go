@@ -215,6 +215,10 @@ func linkOf(p *report.SwitchPort) string {
 func farEnd(p *report.SwitchPort) string {
 	var all []string
 	for _, at := range p.Attached {
+		if at.Trunk {
+			all = append(all, "trunk to this host's "+at.Interface)
+			continue
+		}
 		all = append(all, "this host's "+at.Interface)
 	}
 	for _, n := range p.Neighbours {

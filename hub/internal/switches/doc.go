@@ -25,6 +25,7 @@
 // # Limits
 //
 // [MaxSwitches] switches with [mib.MostPorts] ports. SNMP reads; nothing is ever set. Whether a
-// port is on the path of a flow is known from LLDP, the bridge's table or the configuration, and
-// otherwise not known.
+// port is on the path of a flow is known from LLDP, the bridge's tables or the configuration, and
+// otherwise not known. A trunk at which a bridge has learnt this host is on its path; whether more
+// switches are between is not known.
 package switches

@@ -218,7 +218,9 @@ func upper(s string) string { return "P" + s[1:] }
 // Attached is a port at which this host hangs, and how that is known.
 type Attached struct {
 	Switch, Port, Interface string
-	Source                  string // LLDP, bridge table or configuration
+	Source                  string // LLDP, bridge table, that of a VLAN, or configuration
+	// Trunk: the port carries tagged VLANs, and this host is behind it, perhaps among others.
+	Trunk bool
 }
 
 // lossCodes are verdicts of a host that loses packets at no place of its own.
@@ -251,9 +253,8 @@ func Join(host, ports []evidence.Finding, attached []Attached) []evidence.Findin
 	place := losses[0]
 	found := own(place)
 	for _, p := range losses {
-		if a := own(p); a != nil {
+		if a := own(p); a != nil && (found == nil || found.Trunk && !a.Trunk) {
 			place, found = p, a
-			break
 		}
 	}
 	f := evidence.Finding{Code: evidence.LossAtSwitch, Where: place.Where, Severity: place.Severity,
@@ -268,6 +269,9 @@ func Join(host, ports []evidence.Finding, attached []Attached) []evidence.Findin
 	}
 	f.Confidence = evidence.Combine(0.8, place.Confidence/2)
 	f.Title = fmt.Sprintf("Packets of this host get lost at the switch where %s hangs: %s", found.Interface, place.Title)
+	if found.Trunk {
+		f.Title = fmt.Sprintf("Packets of this host get lost at a trunk behind which %s is: %s", found.Interface, place.Title)
+	}
 	f.Evidence = append(f.Evidence, evidence.Evidence{Name: "port of " + found.Interface,
 		Value:  found.Switch + " " + found.Port,
 		Source: found.Source})

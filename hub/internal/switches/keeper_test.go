@@ -285,7 +285,10 @@ func TestJoin(t *testing.T) {
 		Title: "Port Gi0/1 of core drops.", Confidence: 0.9}
 	other := port
 	other.Where = "switch core Gi0/9"
-	at := []Attached{{"core", "Gi0/1", "eth0", "LLDP"}}
+	at := []Attached{{Switch: "core", Port: "Gi0/1", Interface: "eth0", Source: "LLDP"},
+		{Switch: "core", Port: "Gi0/24", Interface: "eth0.20", Source: "bridge table of VLAN 20", Trunk: true}}
+	trunk := port
+	trunk.Where = "switch core Gi0/24"
 	codes := func(all []evidence.Finding) (out []evidence.Code) {
 		for _, f := range all {
 			out = append(out, f.Code)
@@ -302,6 +305,10 @@ func TestJoin(t *testing.T) {
 		"no loss at a switch": {host, nil, at, codes(host)},
 		"at its own port": {host, []evidence.Finding{other, port}, at,
 			[]evidence.Code{evidence.CPUSteal, evidence.LossAtSwitch, evidence.SwitchPortDiscards, evidence.SwitchPortDiscards}},
+		"at a trunk": {host, []evidence.Finding{other, trunk}, at,
+			[]evidence.Code{evidence.CPUSteal, evidence.LossAtSwitch, evidence.SwitchPortDiscards, evidence.SwitchPortDiscards}},
+		"at its own port and a trunk": {host, []evidence.Finding{trunk, port}, at,
+			[]evidence.Code{evidence.CPUSteal, evidence.LossAtSwitch, evidence.SwitchPortDiscards, evidence.SwitchPortDiscards}},
 		"somewhere": {host, []evidence.Finding{other}, at,
 			[]evidence.Code{evidence.CPUSteal, evidence.PathLoss, evidence.LossAtSwitch, evidence.SwitchPortDiscards}},
 	} {
@@ -310,9 +317,12 @@ func TestJoin(t *testing.T) {
 			t.Errorf("%s: %v", name, codes(got))
 		}
 		for _, f := range got {
-			own := name == "at its own port"
-			if f.Code == evidence.LossAtSwitch && (own != (len(f.Causes) > 0) || own != (f.Where == port.Where) ||
-				own != (f.Severity == evidence.Warning)) {
+			where := map[string]string{"at its own port": port.Where, "at a trunk": trunk.Where,
+				"at its own port and a trunk": port.Where}[name]
+			known := where != ""
+			if f.Code == evidence.LossAtSwitch && (known != (len(f.Causes) > 0) || known && f.Where != where ||
+				known != (f.Severity == evidence.Warning) ||
+				strings.Contains(f.Title, "at a trunk behind which eth0.20 is") != (where == trunk.Where)) {
 				t.Errorf("%s: %+v", name, f)
 			}
 		}

@@ -27,14 +27,16 @@ func (k *Keeper) State(address string, attached []Attached) report.Switch {
 			ReceivePackets: d.rate(framesIn...), TransmitPackets: d.rate(framesOut...),
 			ReceiveErrors: d.sum(mib.InErrors), TransmitErrors: d.sum(mib.OutErrors),
 			ReceiveDiscards: d.sum(mib.InDiscards), TransmitDiscards: d.sum(mib.OutDiscards),
-			LateCollisions: d.sum(mib.LateCollisions)}
+			LateCollisions: d.sum(mib.LateCollisions),
+			UntaggedVLANs:  p.Untagged.String(), TaggedVLANs: p.Tagged.String()}
 		for _, n := range p.Neighbours {
 			one.Neighbours = append(one.Neighbours, report.SwitchNeighbour{System: n.System, Port: n.Port,
 				Description: n.Description, Chassis: n.Chassis})
 		}
 		for _, a := range attached {
 			if a.Port == p.Name {
-				one.Attached = append(one.Attached, report.SwitchAttached{Interface: a.Interface, Source: a.Source})
+				one.Attached = append(one.Attached, report.SwitchAttached{Interface: a.Interface, Source: a.Source,
+					Trunk: a.Trunk})
 			}
 		}
 		out.Ports = append(out.Ports, one)

@@ -2,6 +2,7 @@ package switches
 
 import (
 	"context"
+	"fmt"
 	"hash/fnv"
 	"log/slog"
 	"math/rand/v2"
@@ -163,8 +164,10 @@ func (p *Poller) ask(ctx context.Context, w *watched) (*mib.Snapshot, error) {
 	}
 	o := mib.Options{Ports: w.Ports, Neighbours: time.Since(w.neighbours) >= neighboursEach}
 	if o.Neighbours {
-		for _, i := range p.interfaces() {
-			o.Hosts = append(o.Hosts, i.HardwareAddr)
+		for _, i := range p.interfaces() { // interfaces of VLANs have the address of their card
+			if !slices.ContainsFunc(o.Hosts, func(h net.HardwareAddr) bool { return slices.Equal(h, i.HardwareAddr) }) {
+				o.Hosts = append(o.Hosts, i.HardwareAddr)
+			}
 		}
 	}
 	s, err := mib.Read(ctx, w.agent, o)
@@ -176,7 +179,8 @@ func (p *Poller) ask(ctx context.Context, w *watched) (*mib.Snapshot, error) {
 	} else {
 		for i := range s.Ports {
 			if known := w.keeper.ports[s.Ports[i].Name]; known != nil {
-				s.Ports[i].Neighbours, s.Ports[i].Hosts = known.last.Neighbours, known.last.Hosts
+				now, last := &s.Ports[i], &known.last
+				now.Neighbours, now.Hosts, now.Untagged, now.Tagged = last.Neighbours, last.Hosts, last.Untagged, last.Tagged
 			}
 		}
 	}
@@ -194,8 +198,9 @@ func (p *Poller) interfaces() []net.Interface {
 	})
 }
 
-// attached returns the ports at which this host hangs. LLDP is better than the bridge's table,
-// which also has hosts behind another switch; the configuration is the last word.
+// attached returns the ports at which this host hangs, or the trunks behind which it is. LLDP is
+// better than the bridge's tables, which also have hosts behind another switch; the configuration
+// is the last word.
 func (p *Poller) attached(w *watched, s *mib.Snapshot) []Attached {
 	var out []Attached
 	put := func(a Attached) {
@@ -204,7 +209,7 @@ func (p *Poller) attached(w *watched, s *mib.Snapshot) []Attached {
 		}
 	}
 	for name, port := range w.Attached {
-		put(Attached{w.Name, port, name, "configuration"})
+		put(Attached{Switch: w.Name, Port: port, Interface: name, Source: "configuration"})
 	}
 	own := p.interfaces()
 	for i := range s.Ports {
@@ -213,22 +218,42 @@ func (p *Poller) attached(w *watched, s *mib.Snapshot) []Attached {
 				byAddress := slices.Equal(card.HardwareAddr, n.Address)
 				byName := n.Port == card.Name && n.System != "" && sameHost(n.System, p.o.Host)
 				if byAddress && (n.Port == card.Name || n.Port == card.HardwareAddr.String() || len(own) == 1) || byName {
-					put(Attached{w.Name, s.Ports[i].Name, card.Name, "LLDP"})
+					put(Attached{Switch: w.Name, Port: s.Ports[i].Name, Interface: card.Name, Source: "LLDP"})
 				}
 			}
 		}
 	}
-	for i := range s.Ports {
-		if port := &s.Ports[i]; len(port.Neighbours) == 0 { // else the host is behind the neighbour
+	// A port that leads to this host alone is better than a trunk that leads to it too.
+	for _, trunk := range []bool{false, true} {
+		for i := range s.Ports {
 			for _, card := range own {
-				if slices.ContainsFunc(port.Hosts, func(h net.HardwareAddr) bool { return slices.Equal(h, card.HardwareAddr) }) {
-					put(Attached{w.Name, port.Name, card.Name, "bridge table"})
+				if vlan, found := learnt(&s.Ports[i], card.HardwareAddr, trunk); found {
+					source := "bridge table"
+					if vlan > 0 {
+						source = fmt.Sprintf("bridge table of VLAN %d", vlan)
+					}
+					put(Attached{w.Name, s.Ports[i].Name, card.Name, source, trunk})
 				}
 			}
 		}
 	}
 	slices.SortFunc(out, func(a, b Attached) int { return strings.Compare(a.Interface, b.Interface) })
 	return out
+}
+
+// learnt returns the VLAN in which the bridge has learnt a host at a port, 0 if it is not known. A
+// host at a port with a neighbour is behind that; what is between them is known to be a part of its
+// path only where the port is a trunk.
+func learnt(port *mib.Port, address net.HardwareAddr, trunk bool) (vlan int, found bool) {
+	if trunk != (len(port.Tagged) > 0) || !trunk && len(port.Neighbours) > 0 {
+		return 0, false
+	}
+	for _, h := range port.Hosts {
+		if slices.Equal(h.Address, address) {
+			return h.VLAN, true
+		}
+	}
+	return 0, false
 }
 
 // sameHost compares host names, of which either may have a domain.

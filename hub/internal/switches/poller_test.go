@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/linerate/linerate/hub/internal/switches/switchtest"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/host/sample"
@@ -103,8 +105,8 @@ func TestPoller(t *testing.T) {
 			<-tick.C
 			tree.Set(switchtest.Uptime, uint64(time.Since(began)/(10*time.Millisecond)))
 		}
-		if _, attached := p.Findings(); len(attached) != 3 || attached[2] != (Attached{"bad", "Gi0/3", "eth1",
-			"configuration"}) {
+		if _, attached := p.Findings(); len(attached) != 3 || attached[2] != (Attached{Switch: "bad",
+			Port: "Gi0/3", Interface: "eth1", Source: "configuration"}) {
 			t.Errorf("attached: %+v", attached)
 		}
 		mu.Lock()
@@ -184,5 +186,47 @@ func TestSecrets(t *testing.T) {
 		if err == nil || says == "" || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v", says, err)
 		}
+	}
+}
+
+// TestTrunk finds this host behind a trunk, which has a neighbour, and prefers a port that leads to
+// this host alone.
+func TestTrunk(t *testing.T) {
+	tree := switchtest.Switch(4, true)
+	tree.VLAN(1, 1, []int{1, 2, 3, 4}, []int{1, 2, 3, 4})
+	tree.VLAN(20, 20, []int{1, 3}, nil)
+	card := net.HardwareAddr{2, 0, 0, 0, 0, 7}
+	p := New(Options{Switches: []Config{{Name: "core", Address: "192.0.2.1"}}, Host: "db-1",
+		Open: func(Config) (Agent, error) { return tree, nil },
+		Interfaces: func() ([]net.Interface, error) {
+			return []net.Interface{{Name: "eth0", HardwareAddr: card}, {Name: "eth0.20", HardwareAddr: card}}, nil
+		}})
+	w := p.each[0]
+	look := func() []Attached {
+		t.Helper()
+		w.neighbours = time.Time{}
+		s, err := p.ask(t.Context(), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.attached(w, s)
+	}
+	if got := look(); len(got) != 0 {
+		t.Errorf("before anything is learnt: %+v", got)
+	}
+	tree.Learnt(20, card, 1) // a trunk with web-1 as its neighbour
+	asked := tree.Asked
+	want := []Attached{{"core", "Gi0/1", "eth0", "bridge table of VLAN 20", true},
+		{"core", "Gi0/1", "eth0.20", "bridge table of VLAN 20", true}}
+	if got := look(); !cmp.Equal(got, want) {
+		t.Error(cmp.Diff(want, got))
+	}
+	t.Logf("%d requests", tree.Asked-asked)
+	tree.Learnt(1, card, 4)
+	for i := range want {
+		want[i].Port, want[i].Source, want[i].Trunk = "Gi0/4", "bridge table of VLAN 1", false
+	}
+	if got := look(); !cmp.Equal(got, want) {
+		t.Error(cmp.Diff(want, got))
 	}
 }

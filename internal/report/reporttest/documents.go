@@ -74,7 +74,7 @@ func Documents(t testing.TB) []Document {
 		{"switch", report.NewSwitch(Envelope(), report.Switch{Name: "core-1", Address: "192.0.2.10", SystemName: "core-1",
 			Description: "A switch", UptimeSeconds: 86400, ReadSeconds: 0.2, Ports: []report.SwitchPort{{Name: "Gi0/1", Index: 1,
 				Enabled: true, Up: true, Speed: 1e9, Duplex: "full", CounterBits: 64, OverSeconds: 10,
-				TransmitRate: 312e6, TransmitDiscards: 1234,
+				TransmitRate: 312e6, TransmitDiscards: 1234, UntaggedVLANs: "1", TaggedVLANs: "20,30-32",
 				Neighbours: []report.SwitchNeighbour{{System: "web-1", Port: "eth0"}},
 				Attached:   []report.SwitchAttached{{Interface: "eth0", Source: "LLDP"}}}}},
 			findings()[:1])},

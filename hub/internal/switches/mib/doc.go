@@ -18,7 +18,8 @@
 // # Sources
 //
 // RFC 2863 (IF-MIB), RFC 3635 (EtherLike-MIB), RFC 3411 (snmpEngineBoots), RFC 4188 (BRIDGE-MIB),
-// IEEE 802.1AB-2005 (LLDP-MIB), RFC 3416 section 4.2.3 (GETBULK: an answer may be cut anywhere).
+// RFC 4363 (Q-BRIDGE-MIB) with RFC 4502 (TimeFilter), IEEE 802.1AB-2005 (LLDP-MIB), RFC 3416
+// section 4.2.3 (GETBULK: an answer may be cut anywhere).
 //
 // # Limits
 //

@@ -81,8 +81,11 @@ type Port struct {
 	// Discontinuity is the uptime at which the counters began anew, in hundredths of a second.
 	Discontinuity uint64
 	Neighbours    []Neighbour
-	// Hosts are the addresses asked for that the bridge has learnt at this port.
-	Hosts []net.HardwareAddr
+	// Untagged and Tagged are the VLANs whose frames leave without and with their tag. A port with
+	// tagged ones is a trunk.
+	Untagged, Tagged VLANs
+	// Hosts are those asked for that the bridge has learnt at this port.
+	Hosts []Learnt
 }
 
 // Snapshot is a switch at one moment.

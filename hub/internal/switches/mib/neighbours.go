@@ -2,7 +2,6 @@ package mib
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -29,8 +28,8 @@ const (
 
 const mostNeighbours = 8 // of one port
 
-// readNeighbours reads LLDP, and the ports where the bridge has learnt hosts. Many agents have
-// neither, which is no fault.
+// readNeighbours reads LLDP, the VLANs of ports, and the ports where the bridge has learnt hosts.
+// Many agents have none of these, which is no fault.
 func (s *Snapshot) readNeighbours(ctx context.Context, a Agent, read func(OID, ...int) (Table, error),
 	hosts []net.HardwareAddr) error {
 	remote, err := read(lldpRemote, remChassisSubtype, remChassis, remPortSubtype, remPort, remPortDescr, remSystem)
@@ -48,7 +47,7 @@ func (s *Snapshot) readNeighbours(ctx context.Context, a Agent, read func(OID, .
 		}
 		s.addNeighbours(remote, local, bridge)
 	}
-	return s.addHosts(ctx, a, bridge, hosts)
+	return s.addHosts(ctx, a, read, bridge, hosts)
 }
 
 func (s *Snapshot) addNeighbours(remote, local, bridge Table) {
@@ -136,16 +135,23 @@ func (s *Snapshot) localPort(number string, local, bridge Table) *Port {
 	return find(func(p *Port) bool { return p.key() == number })
 }
 
-// addHosts asks the bridge where it has learnt addresses.
-func (s *Snapshot) addHosts(ctx context.Context, a Agent, bridge Table, hosts []net.HardwareAddr) error {
-	for _, address := range hosts[:min(len(hosts), 16)] {
-		if len(address) != 6 {
+// addHosts asks the bridge where it has learnt addresses: the tables of its VLANs, and the one
+// without VLANs for what is in none of these.
+func (s *Snapshot) addHosts(ctx context.Context, a Agent, read func(OID, ...int) (Table, error), bridge Table,
+	hosts []net.HardwareAddr) error {
+	ports := s.numbered(bridge)
+	tables, err := s.readVLANs(read, ports)
+	if err != nil {
+		return err
+	}
+	if err := s.addLearnt(ctx, a, tables, ports, hosts); err != nil {
+		return err
+	}
+	for _, address := range hosts[:min(len(hosts), mostHosts)] {
+		if len(address) != 6 || s.knows(address) {
 			continue
 		}
-		oid := bridgeFDB.with(2)
-		for _, b := range address {
-			oid = append(oid, uint32(b))
-		}
+		oid := addressed(bridgeFDB.with(2), address)
 		got, err := a.Get(ctx, []OID{oid})
 		var refused refusal
 		if errors.As(err, &refused) {
@@ -154,16 +160,16 @@ func (s *Snapshot) addHosts(ctx context.Context, a Agent, bridge Table, hosts []
 		if err != nil {
 			return err
 		}
-		number, ok := scalar(got, oid).(int64)
-		if !ok || number <= 0 {
-			continue
-		}
-		index, _ := bridge.number(2, strconv.FormatInt(number, 10))
-		for i := range s.Ports {
-			if cmp.Or(index, uint64(number)) == uint64(s.Ports[i].Index) {
-				s.Ports[i].Hosts = append(s.Ports[i].Hosts, address)
-			}
+		if number, ok := scalar(got, oid).(int64); ok && number > 0 {
+			ports[uint64(number)].learn(Learnt{Address: address})
 		}
 	}
 	return nil
+}
+
+// knows reports whether a host was found at a port.
+func (s *Snapshot) knows(address net.HardwareAddr) bool {
+	return slices.ContainsFunc(s.Ports, func(p Port) bool {
+		return slices.ContainsFunc(p.Hosts, func(h Learnt) bool { return slices.Equal(h.Address, address) })
+	})
 }

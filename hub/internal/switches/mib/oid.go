@@ -75,4 +75,8 @@ var (
 	lldpRemote = OID{1, 0, 8802, 1, 1, 2, 1, 4, 1, 1}
 	bridgePort = OID{1, 3, 6, 1, 2, 1, 17, 1, 4, 1}
 	bridgeFDB  = OID{1, 3, 6, 1, 2, 1, 17, 4, 3, 1}
+
+	vlanFDB     = OID{1, 3, 6, 1, 2, 1, 17, 7, 1, 2, 2, 1}
+	vlanCurrent = OID{1, 3, 6, 1, 2, 1, 17, 7, 1, 4, 2, 1}
+	vlanStatic  = OID{1, 3, 6, 1, 2, 1, 17, 7, 1, 4, 3, 1}
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -211,4 +212,33 @@ func (t *Tree) Port(i int, name string, wide bool) {
 			set(c, uint64(0))
 		}
 	}
+}
+
+// VLAN adds a VLAN with its ports, by number of the bridge, and the table of addresses that it
+// uses.
+func (t *Tree) VLAN(vlan, table int, members, untagged []int) {
+	at := fmt.Sprint(".0.", vlan)
+	t.Set(current+"3"+at, uint64(table))
+	t.Set(current+"4"+at, PortList(members...))
+	t.Set(current+"5"+at, PortList(untagged...))
+}
+
+const current = "1.3.6.1.2.1.17.7.1.4.2.1." // dot1qVlanCurrentTable, then column, time and VLAN
+
+// PortList is how Q-BRIDGE-MIB writes a set of ports.
+func PortList(ports ...int) []byte {
+	list := make([]byte, 8)
+	for _, p := range ports {
+		list[(p-1)/8] |= 0x80 >> ((p - 1) % 8)
+	}
+	return list
+}
+
+// Learnt has the bridge know a host at a port, in a table of addresses.
+func (t *Tree) Learnt(table int, host net.HardwareAddr, port int) {
+	at := ""
+	for _, b := range host {
+		at += fmt.Sprint(".", b)
+	}
+	t.Set(fmt.Sprint("1.3.6.1.2.1.17.7.1.2.2.1.2.", table, at), int64(port))
 }

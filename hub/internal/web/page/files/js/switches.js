@@ -13,7 +13,7 @@ import { bits, count, percent, span, speed } from "./units.js";
 const natural = new Intl.Collator("en", { numeric: true }).compare;
 
 // farEnd names what hangs at a port.
-const farEnd = (p) => [...p.attached.map((a) => "this host's " + a.interface), ...(p.attached.length ? [] : p.neighbours.map((n) => [n.system || n.chassis, n.port].filter(Boolean).join(" ")))].join(", ");
+const farEnd = (p) => [...p.attached.map((a) => (a.trunk ? "trunk to this host's " : "this host's ") + a.interface), ...(p.attached.length ? [] : p.neighbours.map((n) => [n.system || n.chassis, n.port].filter(Boolean).join(" ")))].join(", ");
 
 const pill = (p) => (p.up ? h("span", { class: "pill good" }, h("span", { "aria-hidden": "true" }, "●"), "up") : h("span", { class: "pill soft" }, h("span", { "aria-hidden": "true" }, "○"), p.enabled ? "down" : "disabled"));
 
