@@ -2,6 +2,9 @@
 //
 //	manual -o DIR [-date YYYY-MM-DD] PROGRAM...
 //
+// Every page has a date, the same in each build of one source: that of -date, of SOURCE_DATE_EPOCH
+// (reproducible-builds.org), or of the newest release in CHANGELOG.md of the present directory.
+//
 // It asks the programs themselves for their help, so a page cannot differ from the program: one
 // page of section 1 for each command, one of section 7 for each topic of `PROGRAM help`. DIR/man
 // gets the pages, DIR/completions the files of bash, zsh, fish and PowerShell. `make install` and
@@ -14,16 +17,26 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"time"
 )
 
 func main() {
 	out := flag.String("o", "", "directory of the pages and completions")
-	date := flag.String("date", "", "date of the pages, as in 2026-11-26")
+	date := flag.String("date", "", "date of the pages, as in 2026-11-26 (default: SOURCE_DATE_EPOCH, or of CHANGELOG.md)")
 	flag.Parse()
 	if *out == "" || flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "manual: usage: manual -o DIR [-date YYYY-MM-DD] PROGRAM...")
 		os.Exit(2)
+	}
+	if *date == "" {
+		var err error
+		if *date, err = dateOf(os.Getenv("SOURCE_DATE_EPOCH"), "CHANGELOG.md"); err != nil {
+			fmt.Fprintf(os.Stderr, "manual: %v\n", err)
+			os.Exit(1)
+		}
 	}
 	for _, program := range flag.Args() {
 		if err := write(*out, program, *date); err != nil {
@@ -31,6 +44,29 @@ func main() {
 			os.Exit(1)
 		}
 	}
+}
+
+// releaseHead is the head of a release in a changelog, newest first.
+var releaseHead = regexp.MustCompile(`(?m)^## \S+ — (\d{4}-\d\d-\d\d)$`)
+
+// dateOf returns the date of pages whose caller gives none: of an epoch in seconds, or of the newest
+// release in a changelog.
+func dateOf(epoch, changelog string) (string, error) {
+	if epoch != "" {
+		seconds, err := strconv.ParseInt(epoch, 10, 64)
+		if err != nil {
+			return "", fmt.Errorf("SOURCE_DATE_EPOCH: %w", err)
+		}
+		return time.Unix(seconds, 0).UTC().Format(time.DateOnly), nil
+	}
+	text, err := os.ReadFile(changelog)
+	if err != nil {
+		return "", fmt.Errorf("no date: give -date or SOURCE_DATE_EPOCH: %w", err)
+	}
+	if m := releaseHead.FindSubmatch(text); m != nil {
+		return string(m[1]), nil
+	}
+	return "", fmt.Errorf("no date: %s has no release; give -date or SOURCE_DATE_EPOCH", changelog)
 }
 
 // write writes all files of one program.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -46,7 +45,8 @@ func (m *manual) all() error {
 		file := m.name + "-" + name
 		var p page
 		p.head(file, "7", m.date, m.version)
-		p.section("NAME", fmt.Sprintf("%s \\- %s", escape(file), escape(lowerFirst(title))))
+		p.heading("NAME")
+		p.filled(file + " - " + lowerFirst(title))
 		p.heading("DESCRIPTION")
 		p.text(strings.TrimPrefix(text, title+"\n\n"))
 		p.section("SEE ALSO", `\fB`+escape(m.name)+`\fR(1)`)
@@ -127,7 +127,8 @@ func (m *manual) command(path []string, short string) error {
 	parts := sections(help)
 	var p page
 	p.head(name, "1", m.date, m.version)
-	p.section("NAME", fmt.Sprintf("%s \\- %s", escape(name), escape(lowerFirst(short))))
+	p.heading("NAME")
+	p.filled(name + " - " + lowerFirst(short))
 	p.heading("SYNOPSIS")
 	p.text(parts["SYNOPSIS"])
 	p.heading("DESCRIPTION")

@@ -18,7 +18,27 @@ func (p *page) section(title, line string) { fmt.Fprintf(p, ".SH %s\n%s\n", titl
 
 // item writes a name in bold with its explanation.
 func (p *page) item(name, text string) {
-	fmt.Fprintf(p, ".TP\n\\fB%s\\fR\n%s\n", escape(name), escape(text))
+	fmt.Fprintf(p, ".TP\n\\fB%s\\fR\n", escape(name))
+	p.filled(text)
+}
+
+// filled writes a text whose lines a formatter fills, in lines of at most 80 bytes, which mandoc -T
+// lint asks for. A longer word has a line of its own.
+func (p *page) filled(text string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		word = inText(word)
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) > 80:
+			p.WriteString(atStart(line) + "\n")
+			line = word
+		default:
+			line += " " + word
+		}
+	}
+	p.WriteString(atStart(line) + "\n")
 }
 
 // text writes what a terminal shows: paragraphs are filled, indented blocks keep their lines.
@@ -46,27 +66,40 @@ func (p *page) text(text string) {
 func indented(line string) bool { return strings.HasPrefix(line, "  ") }
 
 func (p *page) block(lines []string) {
-	keep := indented(lines[0])
-	if keep {
-		p.WriteString(".nf\n")
+	if !indented(lines[0]) {
+		p.filled(strings.Join(lines, " "))
+		return
 	}
+	p.WriteString(".nf\n")
 	for _, line := range lines {
-		if keep {
-			line = strings.TrimPrefix(line, "  ")
-		}
-		p.WriteString(escape(strings.TrimRight(line, " ")) + "\n")
+		p.WriteString(escape(strings.TrimRight(strings.TrimPrefix(line, "  "), " ")) + "\n")
 	}
-	if keep {
-		p.WriteString(".fi\n")
-	}
+	p.WriteString(".fi\n")
 }
 
-// escape keeps roff from reading a text as requests: a backslash, a point or an apostrophe at the
-// start. A minus is no hyphen, so that a copied option works.
-func escape(text string) string {
+// escape keeps roff from reading a line as requests.
+func escape(text string) string { return atStart(inText(text)) }
+
+// inText escapes what roff reads anywhere in a line. A minus is no hyphen, so that a copied option
+// works. Characters beyond ASCII are named by their numbers, which groff and mandoc read without a
+// preprocessor that knows the encoding.
+func inText(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "`", `\(ga`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`).Replace(text)
-	if strings.HasPrefix(text, ".") {
-		text = `\&` + text
+	var b strings.Builder
+	for _, r := range text {
+		if r > '~' {
+			fmt.Fprintf(&b, `\[u%04X]`, r)
+		} else {
+			b.WriteRune(r)
+		}
 	}
-	return text
+	return b.String()
+}
+
+// atStart keeps a line from being a request, which begins with a point.
+func atStart(line string) string {
+	if strings.HasPrefix(line, ".") {
+		return `\&` + line
+	}
+	return line
 }

@@ -28,6 +28,7 @@ func Parse(data []byte) (Advice, error) {
 			r.read()
 		}
 	}
+	r.ownFile(text)
 	r.tellSystems(text)
 	return r.advice, nil
 }

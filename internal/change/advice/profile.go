@@ -47,6 +47,8 @@ func (r *reader) profile(text string) bool {
 	}
 	option := tunedNetwork[name]
 	switch {
+	case name == "type": // of a section with a name of its own
+		r.section = value
 	case tunedSilent[r.section] || tunedSilent[name]:
 	case r.section == "net" && option != "":
 		words := strings.Fields(strings.NewReplacer("=", " ", ",", " ").Replace(value))

@@ -3,7 +3,6 @@ package bootconf
 import (
 	"bufio"
 	"cmp"
-	"errors"
 	"io/fs"
 	"maps"
 	"path"
@@ -212,10 +211,6 @@ func (c *Config) options(root fs.FS, file string) {
 	})
 }
 
-// tunedDirs hold profiles: the administrator's first, and the new location before the old one
-// (TuneD 2.23 introduced profiles/).
-var tunedDirs = []string{"etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"}
-
 // tuned reads the sysctls of the active profiles and reports whether any are active. active_profile
 // holds their names separated by blanks; the later one wins.
 func (c *Config) tuned(root fs.FS) bool {
@@ -225,45 +220,25 @@ func (c *Config) tuned(root fs.FS) bool {
 		return false
 	}
 	for _, name := range names {
-		c.profile(root, name, make(map[string]bool))
+		files, _ := ProfileFiles(root, name)
+		for _, file := range files {
+			c.tunedSysctl(root, file)
+		}
 	}
 	return true
 }
 
-// profile reads the profiles that one includes, and then that profile, each once: two may include
-// each other by mistake.
-func (c *Config) profile(root fs.FS, name string, seen map[string]bool) {
-	if seen[name] || strings.Contains(name, "/") {
-		return
-	}
-	seen[name] = true
-	for _, dir := range tunedDirs {
-		file := path.Join(dir, name, "tuned.conf")
-		if _, err := fs.Stat(root, file); errors.Is(err, fs.ErrNotExist) || !fs.ValidPath(file) {
-			continue
+// tunedSysctl reads the sysctls of one profile.
+func (c *Config) tunedSysctl(root fs.FS, file string) {
+	section := ""
+	lines(root, file, func(n int, text string) {
+		if text[0] == '[' {
+			section = strings.Trim(text, "[]")
+			return
 		}
-		section := ""
-		type assignment struct {
-			text string
-			line Line
+		// The value of a TuneD variable is unknown here.
+		if _, value, _ := strings.Cut(text, "="); section == "sysctl" && !strings.Contains(value, "$") {
+			c.assign(text, Line{File: "/" + file, Number: n, By: "tuned"})
 		}
-		var own []assignment
-		lines(root, file, func(n int, text string) {
-			switch key, value, _ := strings.Cut(text, "="); {
-			case text[0] == '[':
-				section = strings.Trim(text, "[]")
-			case section == "main" && strings.TrimSpace(key) == "include":
-				for _, included := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' }) {
-					c.profile(root, included, seen)
-				}
-			// The value of a TuneD variable is unknown here.
-			case section == "sysctl" && !strings.Contains(value, "$"):
-				own = append(own, assignment{text, Line{File: "/" + file, Number: n, By: "tuned"}})
-			}
-		})
-		for _, a := range own {
-			c.assign(a.text, a.line)
-		}
-		return
-	}
+	})
 }
