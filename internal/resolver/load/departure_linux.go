@@ -6,8 +6,8 @@ import (
 
 // A query leaves some microseconds after the system call that sends it began: the send path of this
 // host lies between, which is a tenth of the latency of a server nearby. The kernel reports when
-// marked messages left ([sys.Outbox.Stamp]); those without a report are taken to have needed as long
-// as the others usually do.
+// marked messages left ([sys.Outbox.Stamp]); those without a report are taken to have needed as
+// long as the others usually do.
 
 // marked is a message whose departure the kernel will report.
 type marked struct {
