@@ -53,7 +53,8 @@ type nameFlags struct {
 func (n *nameFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&n.file, "names", "", "file of questions, - for standard input: a name and a type a line, as for "+
-		"dnsperf, and optionally the expected response code or address; or a query log of BIND, Unbound or dnsmasq")
+		"dnsperf, and optionally the expected response code or address; a query log of BIND, Unbound or dnsmasq; or a "+
+		"packet capture (pcap, pcapng)")
 	f.StringVar(&n.model.Domain, "domain", "bench.test", "without --names: the zone of the names; it has a wildcard "+
 		"below live and nothing below gone")
 	f.IntVar(&n.model.Population, "population", 10_000, "without --names: names that are asked for repeatedly")

@@ -156,6 +156,9 @@ func (a *app) resolverTuneHere(cmd *cobra.Command, f resolverTuneFlags) error {
 	if err != nil {
 		return err
 	}
+	if _, err := os.Stat(config); err != nil {
+		return err
+	}
 	kind, err := recursor.Present(config)
 	if err != nil {
 		return flagError{err, "start the server with this file; -c of its command line names it"}

@@ -258,23 +258,6 @@ func (r *reader) hostname(text string) bool {
 	return m != nil
 }
 
-// namedLine is a statement of named.conf.
-var namedLine = regexp.MustCompile(`^([a-z][a-z-]+)\s+("[^"]*"|\S+?)\s*;`)
-
-func (r *reader) named(text string) bool {
-	m := namedLine.FindStringSubmatch(text)
-	if m == nil {
-		return false
-	}
-	// Two words and a semicolon are in every configuration language: only statements that are known
-	// count.
-	if _, ok := bareNames()["named"][m[1]]; !ok {
-		return false
-	}
-	r.add("", "named:"+m[1], strings.Trim(m[2], `"`))
-	return true
-}
-
 // bareLine is a name and a value without a command or a file around them, as users pass them on:
 // "TcpWindowSize 131400".
 var bareLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s*[=: ]\s*("[^"]*"|[\w.,]+)$`)

@@ -1,9 +1,11 @@
 package advice
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +55,41 @@ server:
 	}
 	if seen != len(want) {
 		t.Errorf("%d settings, want %d: %+v", seen, len(want), parsed.Settings)
+	}
+}
+
+// TestNamedForms reads statements as named.conf may have them: several on a line, in views, behind
+// comments, and not those inside of comments.
+func TestNamedForms(t *testing.T) {
+	text := `options { recursive-clients 1000000; };
+options {
+	/* max-cache-size 100K;
+	 - lame-ttl 900;
+	*/
+	max-cache-size 100K; cleaning-interval 1; # lame-ttl 5;
+	/* a */ tcp-clients 150; /* lame-ttl 6; */ // prefetch 0; lame-ttl 7;
+	version "a # b"; edns-udp-size 4096;
+	listen-on port 53 { any; }; /* without an end: min-cache-ttl 200;
+};
+view "internal" { match-clients { any; }; max-cache-size 2M; zone "x" { type master; file "y"; }; };
+`
+	parsed, err := Parse([]byte(strings.ReplaceAll(text, "\n", "\r\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range parsed.Settings {
+		if s.Knob != "named:version" {
+			got = append(got, fmt.Sprintf("%d %s=%s", s.Line, strings.TrimPrefix(s.Knob, "named:"), s.Value))
+		}
+	}
+	want := []string{"1 recursive-clients=1000000", "6 max-cache-size=100K", "6 cleaning-interval=1", "7 tcp-clients=150",
+		"8 edns-udp-size=4096", "11 max-cache-size=2M"}
+	if !slices.Equal(got, want) {
+		t.Errorf("read %q, want %q", got, want)
+	}
+	if prose := "options { };\nSee /proc/sys/* and /sys/*/x */ for more.\n"; withoutBlockComments(prose) != prose {
+		t.Errorf("a path is a comment: %q", withoutBlockComments(prose))
 	}
 }
 

@@ -13,6 +13,7 @@ func Parse(data []byte) (Advice, error) {
 	if err != nil {
 		return Advice{}, err
 	}
+	text = withoutBlockComments(text)
 	r := &reader{
 		script:  strings.HasPrefix(text, "#!"),
 		grouped: groupIntoFile.MatchString(text),

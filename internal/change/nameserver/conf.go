@@ -70,7 +70,7 @@ func scan(kind Kind, path, option string) (*layout, error) {
 }
 
 // text reads a file, which counts as open until close. A file may be included several times, but
-// not by itself.
+// must not include itself.
 func (l *layout) text(path string) ([]byte, error) {
 	if slices.Contains(l.open, path) {
 		return nil, fmt.Errorf("read %s: it includes itself", path)
@@ -102,8 +102,8 @@ func (l *layout) text(path string) ([]byte, error) {
 
 func (l *layout) close() { l.open = l.open[:len(l.open)-1] }
 
-// included returns the files that an include names, which may be a pattern (BIND since 9.18, Unbound
-// since 1.6). A name without a file stays: reading it is the error.
+// included returns the files that an include names, which may be a pattern (seen with BIND 9.18.49
+// and Unbound 1.17.1). A name without a file stays: reading it is the error.
 func included(pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return []string{pattern}, nil

@@ -191,8 +191,8 @@ func TestIncludes(t *testing.T) {
 				"\tmax-cache-size 4M;\r\n};\r\n", "b.conf": "zone \"x\" { type hint; };"}, "max-cache-size", "4M"},
 		"a file twice": {Unbound, map[string]string{"main": "server:\ninclude: \"DIR/*.conf\"\ninclude: 'DIR/a.conf'\n",
 			"a.conf": "num-threads: 3\n"}, "num-threads", "3"},
-		"a pattern of nothing": {Unbound, map[string]string{"main": "include: DIR/*.none\nserver:\n\tnum-threads:\t2\t# x\r\n"},
-			"num-threads", "2"},
+		"a pattern of nothing": {Unbound, map[string]string{
+			"main": "include: DIR/*.none\nserver:\n\tnum-threads:\t2\t# x\r\n"}, "num-threads", "2"},
 		"a missing file": {Unbound, map[string]string{"main": "include: DIR/none.conf\nserver:\n"}, "num-threads",
 			"!no such file"},
 		"a missing file of named": {Named, map[string]string{"main": "include \"DIR/none\";\noptions {};\n"}, "prefetch",

@@ -65,8 +65,8 @@ func (p *Poller) Wait(d time.Duration) (int, error) {
 // Ready returns the token of the i-th descriptor that the last [Poller.Wait] found.
 func (p *Poller) Ready(i int) int { return int(p.events[i].Fd) }
 
-// Events reports whether the i-th descriptor that the last [Poller.Wait] found has data to read, and
-// whether it has an error or a report in its error queue.
+// Events reports whether the i-th descriptor that the last [Poller.Wait] found has data to read,
+// and whether it has an error or a report in its error queue.
 func (p *Poller) Events(i int) (readable, failed bool) {
 	e := p.events[i].Events
 	return e&unix.EPOLLIN != 0, e&unix.EPOLLERR != 0

@@ -9,8 +9,8 @@ import (
 )
 
 // SetSendTimes lets the kernel report when messages that [Outbox.Stamp] marks leave, and lets an
-// [Inbox] report arrival times as [SetReceiveTimes] does (SO_TIMESTAMPING; numbers of messages since
-// Linux 3.17, marks of single messages since Linux 4.6). It begins a new numbering from 0.
+// [Inbox] report arrival times as [SetReceiveTimes] does (SO_TIMESTAMPING; numbers of messages
+// since Linux 3.17, marks of single messages since Linux 4.6). It begins a new numbering from 0.
 func SetSendTimes(fd int) error {
 	const flags = unix.SOF_TIMESTAMPING_SOFTWARE | unix.SOF_TIMESTAMPING_RX_SOFTWARE |
 		unix.SOF_TIMESTAMPING_OPT_ID | unix.SOF_TIMESTAMPING_OPT_TSONLY

@@ -5,9 +5,9 @@ import (
 )
 
 // A query leaves some microseconds after the system call that sends it began: the send path of this
-// host lies between, which is a tenth of the latency of a server nearby. The kernel reports for
-// some messages when they left (a mark on each, [sys.Outbox.Stamp]); all others are taken to have
-// needed as long as those usually do.
+// host lies between, which is a tenth of the latency of a server nearby. The kernel reports when
+// marked messages left ([sys.Outbox.Stamp]); those without a report are taken to have needed as
+// long as the others usually do.
 
 // marked is a message whose departure the kernel will report.
 type marked struct {
@@ -126,14 +126,14 @@ func (w *worker) overdue(p *port, now int64) {
 
 // collectDepartures reads the reports of a port, and returns whether there was one. They arrive
 // before the answers to their queries.
-func (w *worker) collectDepartures(p *port) (any bool) {
+func (w *worker) collectDepartures(p *port) (found bool) {
 	d := &p.departures
 	for d.on {
 		n := w.reports.Receive(p.fd)
 		if n == 0 {
 			break
 		}
-		any = true
+		found = true
 		now, offset := w.clocks()
 		for i := range n {
 			number, at, ok := w.reports.Report(i)
@@ -152,7 +152,7 @@ func (w *worker) collectDepartures(p *port) (any bool) {
 			break
 		}
 	}
-	return any
+	return found
 }
 
 // departed sets when the queries of a message left.

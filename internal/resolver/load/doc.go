@@ -32,8 +32,8 @@
 // A query is due at the interface. The worker therefore begins the system call earlier, by what the
 // send path usually costs, and wakes up before that by what a wake-up is usually late. The latency
 // since due is that since sent and the delay between the two moments. So a late sender is charged
-// in full, also for a send path that took longer than usual, and a query that left early counts from
-// when it left. A closed loop has no schedule: both latencies are the same.
+// in full, also for a send path that took longer than usual, and a query that left early counts
+// from when it left. A closed loop has no schedule: both latencies are the same.
 //
 // Every message is marked, except in closed loops of more than 32 queries, which mark one burst of
 // 64. A query without a report is taken to have needed what the others of its place in the burst

@@ -17,36 +17,37 @@ import (
 // asks ours over UDP.
 func TestHTTPSAgainstAnotherServer(t *testing.T) {
 	t.Parallel()
-	behind := serve(t, answer.Options{Faults: answer.Faults{Every: map[answer.Fault]uint64{answer.WrongID: 50}}})
-	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		query, err := io.ReadAll(r.Body)
-		if err != nil || r.ProtoMajor != 2 || r.Method != http.MethodPost || r.URL.Path != "/dns-query" ||
-			r.Header.Get("Content-Type") != "application/dns-message" || len(query) < 12 {
-			t.Errorf("request is %s %s %s, %d octets, %v", r.Proto, r.Method, r.URL.Path, len(query), err)
-		}
-		conn, err := net.Dial("udp", behind.Addr().String())
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer conn.Close()
-		if _, err := conn.Write(query); err != nil {
-			t.Error(err)
-		}
-		answer := make([]byte, 4096)
-		n, err := conn.Read(answer)
-		if err != nil {
-			t.Error(err)
-		}
-		w.Header().Set("Content-Type", "application/dns-message")
-		if _, err := w.Write(answer[:n]); err != nil {
-			t.Error(err)
-		}
-	}))
-	web.EnableHTTP2 = true
-	web.StartTLS()
-	defer web.Close()
+	// Each try has servers of its own: late queries of one would move the faults of the next.
 	r, err := settled(20, func(timeout time.Duration) (*Result, error) {
+		behind := serve(t, answer.Options{Faults: answer.Faults{Every: map[answer.Fault]uint64{answer.WrongID: 50}}})
+		web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			query, err := io.ReadAll(r.Body)
+			if err != nil || r.ProtoMajor != 2 || r.Method != http.MethodPost || r.URL.Path != "/dns-query" ||
+				r.Header.Get("Content-Type") != "application/dns-message" || len(query) < 12 {
+				t.Errorf("request is %s %s %s, %d octets, %v", r.Proto, r.Method, r.URL.Path, len(query), err)
+			}
+			conn, err := net.Dial("udp", behind.Addr().String())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			if _, err := conn.Write(query); err != nil {
+				t.Error(err)
+			}
+			answer := make([]byte, 4096)
+			n, err := conn.Read(answer)
+			if err != nil {
+				t.Error(err)
+			}
+			w.Header().Set("Content-Type", "application/dns-message")
+			if _, err := w.Write(answer[:n]); err != nil {
+				t.Error(err)
+			}
+		}))
+		web.EnableHTTP2 = true
+		web.StartTLS()
+		defer web.Close()
 		return Run(t.Context(), Options{Server: netip.MustParseAddrPort(web.Listener.Addr().String()), Transport: HTTPS,
 			Mode: Closed, Outstanding: 300, Sockets: 2, Queries: 1000, Timeout: timeout, Duration: time.Minute,
 			Names: questions(t)}, nil)

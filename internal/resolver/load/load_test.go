@@ -294,8 +294,8 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestSilentServer asks a port that accepts connections and says nothing, as one of another protocol
-// does.
+// TestSilentServer asks a port that accepts connections and says nothing, as one of another
+// protocol does.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", loopback.String())

@@ -186,11 +186,11 @@ func TestLatencyIsThatOfThePackets(t *testing.T) {
 			measured[len(of)*99/100]/1e3, of[len(of)*99/100]/1e3, off[median]/1e3, off[len(off)*9/10]/1e3,
 			off[len(off)*99/100]/1e3, off[len(off)-1]/1e3, float64(b.workers[0].cost.of(0))/1e3, total.departures)
 		// A twentieth of 40 µs, which is the latency of a server on the same host.
-		const close = 2000
-		if off[median] > close {
+		const near = 2000
+		if off[median] > near {
 			t.Errorf("%s: half of the queries differ by more than %.2f µs from their packets", c.name, off[median]/1e3)
 		}
-		if got, want := measured[median], of[median]; math.Abs(got-want) > max(0.05*want, close) {
+		if got, want := measured[median], of[median]; math.Abs(got-want) > max(0.05*want, near) {
 			t.Errorf("%s: p50 is %g µs, and %g µs of the packets", c.name, got/1e3, want/1e3)
 		}
 		if total.departures == 0 {

@@ -202,6 +202,11 @@ func TestMalformedAnswers(t *testing.T) {
 			t.Errorf("no answer was of the kind %v: %v", k, seen)
 		}
 	}
+	for k, n := range seen {
+		if n > 0 {
+			t.Logf("%s %d", message.Kind(k), n)
+		}
+	}
 }
 
 func FuzzCheck(f *testing.F) {

@@ -12,15 +12,22 @@ import (
 	"github.com/linerate/linerate/internal/resolver/message"
 )
 
-// Read reads questions from a list or a query log. A line of a list is a name, a type, and
-// optionally what the answer must say: a response code or an address. Empty lines are skipped, and
-// what is behind a word that begins with # or ; is a comment. Lines of a log that are not about queries are skipped.
+// Read reads questions from a list, a query log, or a packet capture (pcap, pcapng). A line of a
+// list is a name, a type, and optionally what the answer must say: a response code or an address.
+// Empty lines are skipped, and what is behind a word that begins with # or ; is a comment. Lines of
+// a log that are not about queries are skipped.
 //
 // The first line that is a query of one of the known logs makes the file a log.
 func Read(r io.Reader, o message.QueryOptions) (*Set, error) {
 	s := newSet(o)
 	in := bufio.NewReader(r)
 	begin, _ := in.Peek(6) // a shorter file, or an error of reading, shows below
+	if isCapture(string(begin)) {
+		if err := s.readCapture(in); err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
 	if why := foreign(string(begin)); why != "" {
 		return nil, fmt.Errorf("%w: the file is %s", ErrNames, why)
 	}
@@ -73,9 +80,7 @@ func foreign(begin string) string {
 	for magic, what := range map[string]string{
 		"\xff\xfe": "UTF-16: save it as UTF-8 or ASCII", "\xfe\xff": "UTF-16: save it as UTF-8 or ASCII",
 		"\x1f\x8b": "compressed: pass it through gzip -dc", "\x28\xb5\x2f\xfd": "compressed: pass it through zstd -dc",
-		"\xfd7zXZ":         "compressed: pass it through xz -dc",
-		"\xd4\xc3\xb2\xa1": isCapture, "\xa1\xb2\xc3\xd4": isCapture, "\x4d\x3c\xb2\xa1": isCapture,
-		"\xa1\xb2\x3c\x4d": isCapture, "\x0a\x0d\x0d\x0a": isCapture,
+		"\xfd7zXZ": "compressed: pass it through xz -dc",
 	} {
 		if strings.HasPrefix(begin, magic) {
 			return what
@@ -83,8 +88,6 @@ func foreign(begin string) string {
 	}
 	return ""
 }
-
-const isCapture = "a packet capture: make a list of it, as with tshark -T fields -e dns.qry.name -e dns.qry.type"
 
 // addListed adds a line of a list.
 func (s *Set) addListed(line string) error {

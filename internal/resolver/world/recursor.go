@@ -191,10 +191,15 @@ func (r *running) lines() []string {
 }
 
 // reason returns the line of the log that says why the program ended.
-func (r *running) reason() string {
+func (r *running) reason() string { return reasonOf(r.lines()) }
+
+func reasonOf(lines []string) string {
 	var last string
-	for _, line := range r.lines() {
+	for _, line := range lines {
 		text := withoutPlace(line)
+		if strings.HasPrefix(text, "loading configuration: ") && last != "" {
+			return last // named has named the place before it gives up
+		}
 		if strings.Contains(text, "no longer exists") || strings.Contains(text, "error:") ||
 			strings.Contains(text, "unknown option") {
 			return text

@@ -140,6 +140,25 @@ func TestRemarks(t *testing.T) {
 	}
 }
 
+// TestReasonOf finds the line that says why a program ended, in what real ones wrote.
+func TestReasonOf(t *testing.T) {
+	for want, lines := range map[string][]string{
+		"named.conf:1: expected integer and optional unit or percent near 'many'": {
+			"26-Nov-2026 15:32:45.908 loading configuration from '/tmp/n/named.conf'",
+			"26-Nov-2026 15:32:45.908 the working directory is now '/tmp/n'",
+			"26-Nov-2026 15:32:45.908 /tmp/n/named.conf:1: expected integer and optional unit or percent near 'many'",
+			"26-Nov-2026 15:32:45.908 loading configuration: failure",
+			"26-Nov-2026 15:32:45.908 exiting (due to fatal error)"},
+		"unbound.conf:14: error: unknown keyword 'nonsense'": {
+			"/tmp/n/unbound.conf:14: error: unknown keyword 'nonsense'", "read /tmp/n/unbound.conf failed: 1 errors"},
+		"Killed": {"Killed"},
+	} {
+		if got := reasonOf(lines); got != want {
+			t.Errorf("the reason is %q, want %q", got, want)
+		}
+	}
+}
+
 func FuzzCounters(f *testing.F) {
 	f.Add([]byte(`{"views":{"_default":{"resolver":{"cachestats":{"QueryHits":1}}}}}`))
 	f.Add([]byte("total.num.queries=4\n"))
