@@ -81,7 +81,8 @@ func parseSettings(p []byte) settings {
 		return binary.BigEndian.Uint32(p[4*i:])
 	}
 	flags := word(0)
-	s := settings{extended: true, bounce: flags&flagBounce != 0, connect: flags&flagConnect != 0, atOnce: flags&flagAtOnce != 0,
+	s := settings{extended: true, bounce: flags&flagBounce != 0,
+		connect: flags&flagConnect != 0, atOnce: flags&flagAtOnce != 0,
 		wide: flags&flagWide != 0}
 	if s.bounce || len(p) < settingsBytes {
 		return s
