@@ -115,6 +115,9 @@ func (s settings) put(p []byte, datagram bool) {
 		// The length is that of mark and settings together.
 		length += markBytes
 		flags |= flagWide
+		if s.reverse || s.duplex {
+			flags |= flagTests // without it the program's server does not look at word 8
+		}
 	}
 	var upper uint32
 	if s.reverse {
