@@ -157,7 +157,7 @@ func TestConnectsBackToTheClientAlone(t *testing.T) {
 // the datagram that asks for it, and comes at most a few times.
 func TestShortEndsBack(t *testing.T) {
 	s, _ := serve(t, admission.Limits{}, nil)
-	for n, want := range map[int]int{reportBytes + 2*markBytes - 1: 0, 500: 2 * mostBackEnds} {
+	for n, want := range map[int]int{backBytes - 1: 0, 500: 2 * mostBackEnds} {
 		l, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
 			t.Fatal(err)

@@ -64,6 +64,9 @@ const (
 	mostEnds = 10
 	// the same at the port where a client waits; each of them begins a test there
 	mostBackEnds = 2
+	// backBytes is the shortest datagram that is answered there: a report and both datagrams are
+	// no longer, with their headers of IP and UDP.
+	backBytes = longReportBytes + 2*(markBytes+28)
 	// lowestPort is that of the first client. Below it are services, which a forged request would
 	// make answer in turn.
 	lowestPort = 1024
@@ -94,11 +97,10 @@ func (s *Server) ServePacket(d service.Datagram) {
 }
 
 // endBack ends the half of a test with -d or -r for which the client waits at a port of its own: a
-// first datagram, and the end of a stream. The program would wait for ever. Together with a report
-// they are no longer than the datagram that they answer.
+// first datagram, and the end of a stream. The program would wait for ever.
 func (s *Server) endBack(d service.Datagram, due answer) {
 	port := s.flows.listener(d.From, due)
-	if port < lowestPort || d.From.Port() < lowestPort || len(d.Payload) < reportBytes+2*markBytes ||
+	if port < lowestPort || d.From.Port() < lowestPort || len(d.Payload) < backBytes ||
 		!s.o.Gate.Allow(d.From.Addr(), 2, 2*markBytes) {
 		return
 	}
