@@ -3,6 +3,7 @@ package dialect
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -106,6 +107,38 @@ func TestIperf2RealServer(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestIperf2DatagramsDown has the program send datagrams, and compares what both counted.
+func TestIperf2DatagramsDown(t *testing.T) {
+	testenv.Program(t, "iperf")
+	for _, bounded := range []bool{true, false} {
+		t.Run(fmt.Sprintf("bytes=%v", bounded), func(t *testing.T) {
+			t.Parallel()
+			port := freePort(t)
+			p := start(t, port, "iperf", "-s", "-u", "-p", fmt.Sprint(port), "-P", "1")
+			// So few that all of them fit into the socket while this program waits for a CPU.
+			spec := traffic.Spec{Test: traffic.UDP, Direction: traffic.Down, Duration: 300 * time.Millisecond,
+				PacketBytes: 500, RateBitsPerSec: 2e6}
+			if bounded {
+				spec.Duration, spec.Bytes = 0, 20_000
+			}
+			r, err := Run(t.Context(), "iperf2", fmt.Sprintf("127.0.0.1:%d", port), spec, ClientOptions{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := p.Wait()
+			m := regexp.MustCompile(`Sent (\d+) datagrams`).FindStringSubmatch(out)
+			if m == nil {
+				t.Fatalf("program:\n%s", out)
+			}
+			// It prints one more than it sends, and sends one that ends the test.
+			theirs, _ := strconv.ParseUint(m[1], 10, 64)
+			if u := r.UDP; u.Lost != 0 || u.Sent+2 != theirs || r.Bytes != int64(u.Received)*500 || r.Bytes == 0 {
+				t.Errorf("%+v, %d bytes; the program prints %d:\n%s", u.DatagramCounts, r.Bytes, theirs, out)
+			}
+		})
 	}
 }
 

@@ -1,8 +1,10 @@
 package dialect
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,4 +85,18 @@ func TestOneSharedPort(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestIperf2DatagramsRefused requests datagrams of this program's server, which sends none to an
+// address that nothing has proved: the test ends with one sentence.
+func TestIperf2DatagramsRefused(t *testing.T) {
+	t.Parallel()
+	port := uint16(freePort(t))
+	_, j := serve(t, []Acceptance{{"iperf2", port}}, admission.Limits{})
+	_, err := Run(t.Context(), "iperf2", fmt.Sprintf("127.0.0.1:%d", port), traffic.Spec{Test: traffic.UDP,
+		Direction: traffic.Down, Duration: 300 * time.Millisecond, RateBitsPerSec: 1e6}, ClientOptions{}, nil)
+	if !errors.Is(err, traffic.ErrPeerGone) || !strings.Contains(err.Error(), "the server may refuse them") {
+		t.Errorf("%v", err)
+	}
+	j.Await(t, 1, "turned away: it requests datagrams")
 }

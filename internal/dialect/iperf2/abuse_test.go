@@ -153,6 +153,50 @@ func TestConnectsBackToTheClientAlone(t *testing.T) {
 	j.Await(t, 1, "connect back: dial tcp")
 }
 
+// TestShortEndsBack checks that the end of a stream for a client that listens (-d) is shorter than
+// the datagram that asks for it, and comes at most a few times.
+func TestShortEndsBack(t *testing.T) {
+	s, _ := serve(t, admission.Limits{}, nil)
+	for n, want := range map[int]int{backBytes - 1: 0, 500: 2 * mostBackEnds} {
+		l, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		c, err := net.Dial("udp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		out := make([]byte, n)
+		settings{port: l.LocalAddr().(*net.UDPAddr).Port, streams: 1, duration: time.Second}.put(out[markBytes:], true)
+		flags := out[markBytes:]
+		binary.BigEndian.PutUint32(flags, binary.BigEndian.Uint32(flags)|flagConnect|flagAtOnce)
+		for id := int64(1); id <= 20; id++ {
+			mark{id: id, wide: true}.put(out)
+			_, _ = c.Write(out) // loopback takes it
+		}
+		in, got := make([]byte, 2000), 0
+		for {
+			wait := 200 * time.Millisecond
+			if got < want {
+				wait = time.Minute
+			}
+			_ = l.SetReadDeadline(time.Now().Add(wait))
+			size, err := l.Read(in)
+			if err != nil {
+				break
+			}
+			if got++; size > markBytes {
+				t.Errorf("%d bytes", size)
+			}
+		}
+		if got != want {
+			t.Errorf("%d ends for datagrams of %d bytes, want %d", got, n, want)
+		}
+	}
+}
+
 // TestNothingIsReflected checks that an answer is never longer than its request, and that the
 // server sends no datagrams of data.
 func TestNothingIsReflected(t *testing.T) {

@@ -32,6 +32,7 @@ type Test struct {
 	datagrams          []*datagram.Sender
 	sockets            []*datagram.Socket
 	header             *datagramHeader
+	down               []*downStream // of datagrams that the server sends
 	packetBytes        int           // of a datagram, the last one included
 	done               chan struct{} // closed when all amounts were sent; nil: there are none
 	stop               chan struct{} // ends the wait for done
@@ -67,8 +68,10 @@ func check(spec traffic.Spec) error {
 	switch {
 	case spec.Test != traffic.Stream && spec.Test != traffic.UDP:
 		return bad("has no test %s, only stream and udp", spec.Test)
-	case spec.Test == traffic.UDP && spec.Direction != traffic.Up:
-		return bad("sends datagrams from the client only: nothing in its protocol proves an address")
+	case spec.Test == traffic.UDP && spec.Direction == traffic.Bidir:
+		return bad("sends datagrams in one direction")
+	case spec.Test == traffic.UDP && spec.Direction == traffic.Down && spec.RateBitsPerSec+spec.RatePacketsPerSec == 0:
+		return bad("needs a rate for datagrams from the server, as in --rate 100M")
 	case spec.Test == traffic.UDP && spec.PacketBytes < markBytes+settingsBytes:
 		return bad("needs datagrams of %d bytes and more, not %d", markBytes+settingsBytes, spec.PacketBytes)
 	case spec.Bytes > 0 && spec.Direction != traffic.Up && each > math.MaxInt32:
@@ -205,8 +208,14 @@ func (t *Test) Receivers() []*engine.Worker { return t.receivers }
 // Datagrams returns the bodies of the senders of a UDP test.
 func (t *Test) Datagrams() []*datagram.Sender { return t.datagrams }
 
-// Arrivals returns nil: this client receives no datagrams.
-func (t *Test) Arrivals() []*datagram.Receiver { return nil }
+// Arrivals returns the bodies of the receivers of a UDP test.
+func (t *Test) Arrivals() []*datagram.Receiver {
+	var all []*datagram.Receiver
+	for _, s := range t.down {
+		all = append(all, s.receiver)
+	}
+	return all
+}
 
 // Done is closed once the kernel has the whole amount of the test; nil if a time ends the test.
 func (t *Test) Done() <-chan struct{} {

@@ -19,6 +19,9 @@ const (
 
 func (t *Test) openUDP(ctx context.Context, spec traffic.Spec, port int, m Means) error {
 	t.packetBytes = spec.PacketBytes
+	if spec.Direction == traffic.Down {
+		return t.openDown(ctx, spec, port, m)
+	}
 	now := time.Now()
 	// Marks carry the time of day, because a server may compare it with its own; workers stamp with
 	// the monotonic clock.
@@ -62,6 +65,9 @@ func (t *Test) openUDP(ctx context.Context, spec traffic.Spec, port int, m Means
 
 // Finish requests the server's report and adds it to the result. There is none for TCP tests.
 func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
+	if len(t.down) > 0 {
+		return t.finishDown(r)
+	}
 	if len(t.datagrams) == 0 {
 		return nil
 	}

@@ -35,8 +35,8 @@
 // one back.
 //
 // A [Server] receives anything over TCP and UDP, and sends over TCP on the connection that
-// requested it, or that goes back to its client. [Open] is a client. The data that it sends go over workers of packages engine and
-// datagram.
+// requested it, or that goes back to its client. [Open] is a client. The data that it sends go over
+// workers of packages engine and datagram.
 //
 // # Units
 //
@@ -59,8 +59,14 @@
 // datagrams of less than 56 bytes get no report. Ports below 1024 get no answer. A table of fixed
 // size holds the UDP tests, so that forged addresses displace only one another.
 //
-// Over TCP, a connection back goes to the address whose handshake opened the client's connection, and
-// to no port below 1024. Not implemented: -d and -r over UDP, and keys (--permit-key). The server
-// still receives what such clients send. An amount of 2 GiB or
-// more does not fit into word 5, so the server does not know it and sends for ten seconds.
+// Over TCP, a connection back goes to the address whose handshake opened the client's connection,
+// and to no port below 1024. Over UDP, the port where a client with -d or -r listens gets the end
+// of a stream of none, so that its test ends, under the same bounds and for datagrams of 216 bytes
+// and more. Keys (--permit-key) are not implemented; the server still receives what such clients
+// send. An amount of 2 GiB or more does not fit into word 5, so the server does not know it and
+// sends for ten seconds.
+//
+// This client requests datagrams (-u -R) with a rate only, in one direction. The program's server
+// sends the datagram that ends them once; without it, two quiet seconds end the test, and what was
+// lost right before is not known.
 package iperf2

@@ -81,7 +81,8 @@ func parseSettings(p []byte) settings {
 		return binary.BigEndian.Uint32(p[4*i:])
 	}
 	flags := word(0)
-	s := settings{extended: true, bounce: flags&flagBounce != 0, connect: flags&flagConnect != 0, atOnce: flags&flagAtOnce != 0,
+	s := settings{extended: true, bounce: flags&flagBounce != 0,
+		connect: flags&flagConnect != 0, atOnce: flags&flagAtOnce != 0,
 		wide: flags&flagWide != 0}
 	if s.bounce || len(p) < settingsBytes {
 		return s
@@ -114,6 +115,9 @@ func (s settings) put(p []byte, datagram bool) {
 		// The length is that of mark and settings together.
 		length += markBytes
 		flags |= flagWide
+		if s.reverse || s.duplex {
+			flags |= flagTests // without it the program's server does not look at word 8
+		}
 	}
 	var upper uint32
 	if s.reverse {

@@ -149,6 +149,17 @@ func TestTripTimesWithRealClient(t *testing.T) {
 	}
 }
 
+// freePort returns a port for -L, where the program listens on all addresses.
+func freePort(t *testing.T) int {
+	t.Helper()
+	free, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free.Close()
+	return free.Addr().(*net.TCPAddr).Port
+}
+
 // TestBothWaysWithRealClient runs -d and -r, for which the server connects back to a port where the
 // program listens: the program ends, and counts what the server counted in both directions.
 func TestBothWaysWithRealClient(t *testing.T) {
@@ -160,13 +171,7 @@ func TestBothWaysWithRealClient(t *testing.T) {
 	}{{"-d -n 1M", 1, 1 << 20}, {"-r -n 1M", 1, 1 << 20}, {"-r -t 0.3", 1, 0}, {"-d -t 0.3", 1, 0},
 		{"-d -n 1M -P 2", 2, 2 << 20}} {
 		t.Run(c.args, func(t *testing.T) {
-			free, err := net.Listen("tcp", ":0") // the program listens on all addresses
-			if err != nil {
-				t.Fatal(err)
-			}
-			listen := free.Addr().(*net.TCPAddr).Port
-			_ = free.Close()
-			out, j := realClient(t, append(strings.Fields(c.args), "-y", "C", "-L", fmt.Sprint(listen))...)
+			out, j := realClient(t, append(strings.Fields(c.args), "-y", "C", "-L", fmt.Sprint(freePort(t)))...)
 			received, sent := logBytes(t, j.Await(t, c.streams, "received")), logBytes(t, j.Await(t, c.streams, "sent"))
 			if c.bytes > 0 && (received != c.bytes || sent != c.bytes) || received == 0 || sent == 0 {
 				t.Errorf("received %d bytes, sent %d", received, sent)
@@ -189,6 +194,25 @@ func TestRealClientsEnd(t *testing.T) {
 			t.Errorf("program:\n%s", out)
 		}
 	})
+	for _, option := range []string{"-d", "-r"} {
+		t.Run("udp "+option, func(t *testing.T) {
+			out, j := realClient(t, "-u", option, "-b", "1m", "-t", "0.3", "-L", fmt.Sprint(freePort(t)))
+			line := j.Await(t, 1, "received")[0]
+			m := regexp.MustCompile(`received \d+ of (\d+) datagrams`).FindStringSubmatch(line)
+			if m == nil {
+				t.Fatalf("log %s", line)
+			}
+			all, _ := strconv.Atoi(m[1])
+			// 2.1.8 prints one more than it sends, as below.
+			if !strings.Contains(out, fmt.Sprintf("Sent %d datagrams", all+1)) ||
+				!regexp.MustCompile(`32\.0 Bytes .* 0/ *2 `).MatchString(out) {
+				t.Errorf("log %s\nprogram:\n%s", line, out)
+			}
+			if lines := j.Find("received"); len(lines) != 1 {
+				t.Errorf("log: %q", lines)
+			}
+		})
+	}
 	t.Run("udp full duplex", func(t *testing.T) {
 		out, j := realClient(t, "-u", "--full-duplex", "-b", "1m", "-t", "0.3")
 		line := j.Await(t, 1, "received")[0]

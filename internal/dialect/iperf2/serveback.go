@@ -16,7 +16,7 @@ import (
 // and sends what the client sends. Such a connection begins with payload and not with settings.
 //
 // It goes to the address whose handshake opened the client's connection, and to no port below
-// [lowestPort], so nobody can make this host talk to another one, or to a service.
+// [lowestPort], so no client can make this host talk to another one, or to a service.
 
 // backWait bounds the time to connect back; a filter at the client may drop everything.
 const backWait = 10 * time.Second

@@ -27,6 +27,9 @@ type flow struct {
 	report report
 	// the client wants datagrams from here: at least half of its test is refused
 	reverse bool
+	// where the client waits for datagrams (-d and -r); 0: nowhere
+	listens uint16
+	atOnce  bool // it waits while it sends (-d)
 	// it wants nothing else: it repeats its first datagram, and is logged once
 	refused bool
 }
@@ -59,6 +62,11 @@ const (
 const (
 	// ends of a stream, in case some are lost
 	mostEnds = 10
+	// the same at the port where a client waits; each of them begins a test there
+	mostBackEnds = 2
+	// backBytes is the shortest datagram that is answered there: a report and both datagrams are
+	// no longer, with their headers of IP and UDP.
+	backBytes = longReportBytes + 2*(markBytes+28)
 	// lowestPort is that of the first client. Below it are services, which a forged request would
 	// make answer in turn.
 	lowestPort = 1024
@@ -68,6 +76,7 @@ const (
 func (s *Server) ServePacket(d service.Datagram) {
 	p, from := d.Payload, d.From
 	r, due := s.flows.take(p, from, d.At.Sub(s.started))
+	defer s.endBack(d, due)
 	size := reportBytes
 	switch {
 	case due == theEnd:
@@ -87,6 +96,33 @@ func (s *Server) ServePacket(d service.Datagram) {
 	_ = d.Answer(out) // the client repeats its request if the answer is lost
 }
 
+// endBack ends the half of a test with -d or -r for which the client waits at a port of its own: a
+// first datagram, and the end of a stream. The program would wait for ever.
+func (s *Server) endBack(d service.Datagram, due answer) {
+	port := s.flows.listener(d.From, due)
+	if port < lowestPort || d.From.Port() < lowestPort || len(d.Payload) < backBytes ||
+		!s.o.Gate.Allow(d.From.Addr(), 2, 2*markBytes) {
+		return
+	}
+	for _, id := range []int64{1, -2} {
+		var out [markBytes]byte
+		mark{id: id, sent: s.now() + s.flows.wall}.put(out[:])
+		_ = d.AnswerAt(port, out[:]) // repeated with the next datagrams
+	}
+}
+
+// listener returns the port at which the client of a datagram waits for the end of a stream; 0: at
+// none, or not now.
+func (t *flowTable) listener(from netip.AddrPort, due answer) uint16 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.flows[from]
+	if f == nil || due != theReport && !(f.atOnce && !f.ended && f.received > 1 && f.received <= 1+mostBackEnds) {
+		return 0
+	}
+	return f.listens
+}
+
 // take counts a datagram and returns what it is due.
 func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r report, due answer) {
 	m, ok := parseMark(p)
@@ -102,6 +138,8 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 		return report{}, theEnd
 	case f == nil && m.id < 0:
 		return report{}, noAnswer // of a test that ended long ago or never existed
+	case f == nil && isReport(p):
+		return report{}, noAnswer // of a client, about what endBack sent
 	case f == nil || f.ended && m.id == 1:
 		// Without settings, only a low number marks a beginning: any other datagram may be
 		// unrelated.
@@ -141,6 +179,12 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 	return f.report, theReport
 }
 
+// isReport reports whether a datagram is a report and not the first one of a test.
+func isReport(p []byte) bool {
+	_, ok := parseReport(p)
+	return ok && !looksLikeSettings(p[markBytes:])
+}
+
 // begin makes the flow of a client whose first datagram is p. Each client is logged once, although
 // it repeats its request until an answer comes.
 func (t *flowTable) begin(p []byte, from netip.AddrPort) *flow {
@@ -148,12 +192,18 @@ func (t *flowTable) begin(p []byte, from netip.AddrPort) *flow {
 	if len(p) >= markBytes {
 		s := parseSettings(p[markBytes:])
 		f.trip, f.reverse, f.refused = s.trip, s.reverse || s.duplex, s.reverse && !s.duplex
+		if s.connect && s.port <= 65535 {
+			f.listens, f.atOnce = uint16(s.port), s.atOnce
+		}
 	}
 	t.insert(from, f)
 	switch {
 	case f.refused:
 		t.log("iperf2 udp from %s: turned away: it requests datagrams (-R), and nothing proves that the address is "+
 			"its own", from)
+	case f.listens > 0:
+		t.log("iperf2 udp from %s: gets no datagrams (-d or -r), because nothing proves that the address is its own; "+
+			"its own are counted", from)
 	case f.reverse:
 		t.log("iperf2 udp from %s: gets no datagrams (--full-duplex), because nothing proves that the address is its "+
 			"own; its own are counted", from)

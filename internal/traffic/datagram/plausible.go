@@ -26,7 +26,8 @@ const MaxFirst = 1<<47 - 1
 
 // RandomNumber returns a number up to [MaxFirst] that cannot be guessed, for SendOptions.First and
 // ReceiveOptions.First. The two ends agree on it over an encrypted channel. A forger who does not
-// see the datagrams hits a plausible number once in two thousand million.
+// see the datagrams hits a plausible number with one of two thousand million tries, and after a
+// silent second with one of three million.
 func RandomNumber() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails: it ends the program instead

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestOutflow sends in calls of irregular sizes and compares what arrives with the repeated pattern.
+// TestOutflow sends in calls of irregular sizes and compares what arrives with the repeated
+// pattern.
 func TestOutflow(t *testing.T) {
 	const amount = 5*patternPeriod + 123
 	for _, paced := range []bool{false, true} {
