@@ -68,8 +68,8 @@ func scripts(t *testing.T, dir string) {
 	})
 }
 
-// orders FILE [CHANGED] writes the plan of a change of one host, signed by ann with a key that no host
-// knows. With a second argument, the plan is another one than the orders.
+// orders FILE [CHANGED] writes the plan of a change of one host, signed by ann with a key that no
+// host knows. With a second argument, the plan is another one than the orders.
 func orders() {
 	d := &conduct.Draft{Kind: conduct.Apply, Epoch: 1, NotBefore: time.Now().Unix(), NotAfter: time.Now().Unix() + 3600,
 		Plan: &rollout.Plan{ID: "r1", Hosts: []rollout.Host{{ID: "h1", Class: "c"}}, Timing: rollout.DefaultTiming(),

@@ -353,8 +353,8 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// TestTwoPeople: hosts that ask for two signatures change nothing on the word of one, and everything
-// once another person has signed the same orders elsewhere.
+// TestTwoPeople: hosts that ask for two signatures change once another person has signed the same
+// orders elsewhere. Nobody counts as two, and nobody signs other orders than those of the plan.
 func TestTwoPeople(t *testing.T) {
 	s, all := simulate(6)
 	s.people = 2
@@ -367,11 +367,11 @@ func TestTwoPeople(t *testing.T) {
 	if _, err := d.Cosign(one, time.Now(), func(e *order.Envelope) { e.Sign("ann", ann) }); err == nil {
 		t.Error("ann signs twice, and counts as two people")
 	}
-	if _, err := d.Cosign(one, time.Now().Add(2*time.Hour), func(e *order.Envelope) { e.Sign("bob", bob) }); !errors.Is(err,
-		ErrLate) {
+	byBob := func(e *order.Envelope) { e.Sign("bob", bob) }
+	if _, err := d.Cosign(one, time.Now().Add(2*time.Hour), byBob); !errors.Is(err, ErrLate) {
 		t.Errorf("signed when the orders have ended: %v", err)
 	}
-	both, err := d.Cosign(one, time.Now(), func(e *order.Envelope) { e.Sign("bob", bob) })
+	both, err := d.Cosign(one, time.Now(), byBob)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -384,7 +384,7 @@ func TestTwoPeople(t *testing.T) {
 	}
 	other := *d
 	other.To = "400000"
-	if _, err := other.Cosign(one, time.Now(), func(e *order.Envelope) { e.Sign("bob", bob) }); !errors.Is(err, ErrUnsigned) {
+	if _, err := other.Cosign(one, time.Now(), byBob); !errors.Is(err, ErrUnsigned) {
 		t.Errorf("the orders of another plan: %v", err)
 	}
 	if err := c.Begin(d, both, "ann+bob"); err != nil {

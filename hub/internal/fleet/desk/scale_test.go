@@ -24,7 +24,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// hubProcess starts a hub; stop ends it. A line written to orders names the file of its next profile.
+// hubProcess starts a hub; stop ends it. A line written to orders names the file of its next
+// profile.
 func hubProcess(t *testing.T, o Options) (pid int, orders io.Writer, stop func()) {
 	t.Helper()
 	b, err := json.Marshal(o)

@@ -65,8 +65,8 @@ type Question struct {
 	IDs    []string      // whom
 	All    bool          // these are all members: one message for all of them
 	Within time.Duration // 0: as long as the spread of the answers and ten seconds
-	// Spread is the time over which hosts spread their answers; 0: a millisecond for each twenty hosts,
-	// which keeps a gathering at two fifths of what one connection can take.
+	// Spread is the time over which hosts spread their answers; 0: a millisecond for each twenty
+	// hosts, which keeps a gathering at two fifths of what one connection can take.
 	Spread time.Duration
 }
 
