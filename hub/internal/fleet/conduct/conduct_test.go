@@ -353,8 +353,9 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// TestTwoPeople: hosts that ask for two signatures change once another person has signed the same
-// orders elsewhere. Nobody counts as two, and nobody signs other orders than those of the plan.
+// TestTwoPeople: hosts that ask for two signatures refuse the orders of one person, and change once
+// another has signed the same orders elsewhere. One person does not count as two, and orders that
+// are not those of the plan are not signed.
 func TestTwoPeople(t *testing.T) {
 	s, all := simulate(6)
 	s.people = 2
@@ -366,6 +367,11 @@ func TestTwoPeople(t *testing.T) {
 	}
 	if _, err := d.Cosign(one, time.Now(), func(e *order.Envelope) { e.Sign("ann", ann) }); err == nil {
 		t.Error("ann signs twice, and counts as two people")
+	}
+	lone, _ := simulate(6)
+	lone.people = 2
+	if a := lone.executor(d.Plan.Hosts[0].ID).Execute(t.Context(), one[0]); a.Code != order.TooFewKeys {
+		t.Errorf("an order of one person: %+v", a)
 	}
 	byBob := func(e *order.Envelope) { e.Sign("bob", bob) }
 	if _, err := d.Cosign(one, time.Now().Add(2*time.Hour), byBob); !errors.Is(err, ErrLate) {
