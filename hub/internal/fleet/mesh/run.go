@@ -74,8 +74,8 @@ const (
 	// hosts with other work all round trips vary, and none of them is the path's.
 	badSpread = 10
 	badRate   = 0.5 // of the median of like tests
-	// tooLate is from when a host measures itself and not the path: longer than the time-outs of a
-	// connection in the fabric, in seconds.
+	// tooLate is from when a host measures itself and not the path, in seconds. TCP sends a lost
+	// segment again after 0.2 s at least.
 	tooLate = 0.25
 )
 
