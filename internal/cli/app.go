@@ -50,6 +50,9 @@ type app struct {
 	// path replaces the path to the far host in an experiment; nil: the real one. Only tests set
 	// it.
 	path func(*peer.Client) loop.FarHost
+	// lease is the name of the lease; empty: that of this host. Only tests set it: another one may
+	// run on the same machine.
+	lease string
 }
 
 // Main runs the command line args (args[0] is the program's name) and returns the exit status.

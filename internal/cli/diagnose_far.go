@@ -57,6 +57,11 @@ func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *
 	client, err := a.connect(ctx, target, f.target, p)
 	if err == nil {
 		defer client.Close()
+		release, err := a.loads(ctx, "diagnose")
+		if err != nil {
+			return nil, nil, err
+		}
+		defer release()
 		v, err = judge(client)
 		return v, nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/cli"
 	"github.com/linerate/linerate/internal/lab/guest"
+	"github.com/linerate/linerate/internal/traffic/lease"
 )
 
 // The program itself is the command "linerate" of the scripts, which run it as a user does. The
@@ -35,6 +36,14 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata/script",
 		UpdateScripts:       os.Getenv("LINERATE_UPDATE") != "",
 		RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// hold-lease takes the right to load this host, until the script ends.
+			"hold-lease": func(ts *testscript.TestScript, _ bool, _ []string) {
+				release, err := (&lease.Lease{Name: ts.Getenv(cli.TestLease)}).Take()
+				ts.Check(err)
+				ts.Defer(release)
+			},
+		},
 		Condition: func(name string) (bool, error) {
 			if thing := testenv.Thing(name); slices.Contains(testenv.Things(), thing) {
 				return testenv.Provided(thing), nil
@@ -48,6 +57,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GORACE", os.Getenv("GORACE")) // options of the race detector, which dev/race sets
 			const ports = 8
 			first := testenv.FreePorts(t, ports)
+			e.Setenv(cli.TestLease, "linerate/test-"+strconv.Itoa(first))
 			for i := range ports {
 				e.Setenv("PORT"+strconv.Itoa(i+1), strconv.Itoa(first+i))
 			}

@@ -25,11 +25,15 @@ import (
 // long as a setting of the far host is changed.
 const SimulatedPath = "LINERATE_TEST_PATH"
 
+// TestLease is the environment variable that gives the commands of a test a lease of their own.
+const TestLease = "LINERATE_TEST_LEASE"
+
 // MainOverSimulatedPath is Main with a simulated path where [SimulatedPath] is set: a tune then
 // reads, changes and restores the settings of two real hosts, over a real control channel and with
 // real journals and guards, but no test of it sends traffic.
 func MainOverSimulatedPath() int {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
+	a.lease = os.Getenv(TestLease)
 	if pace := os.Getenv(SimulatedPath); pace != "" {
 		a.path = func(far *peer.Client) loop.FarHost { return simulatedPath{far, pace, new(float64)} }
 	}

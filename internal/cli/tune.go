@@ -308,6 +308,11 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	if err := farOnTrial(ctx, client, o.DryRun); err != nil {
 		return fmt.Errorf("tune: %w", err)
 	}
+	release, err := a.loads(ctx, "tune")
+	if err != nil {
+		return err
+	}
+	defer release()
 	var far loop.FarHost = client
 	if a.path != nil {
 		far = a.path(client)

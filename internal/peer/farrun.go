@@ -123,7 +123,7 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 
 // leaseWait is how long a test waits for the lease of this host. Two hosts that test each other at
 // the same time hold one lease each: the wait is short, and one of them tries again.
-const leaseWait, leaseLook = 2 * time.Second, 100 * time.Millisecond
+const leaseWait = 2 * time.Second
 
 // takeLease takes the lease of this host for a heavy test. A client on this host is the test's
 // other role, and may have the lease already.
@@ -131,22 +131,11 @@ func (c *session) takeLease(ctx context.Context, spec traffic.Spec) (release fun
 	if c.Lease == nil || weigh(spec) == light || c.local() {
 		return func() {}, nil
 	}
-	look := time.NewTicker(leaseLook)
-	defer look.Stop()
-	for end := time.Now().Add(leaseWait); ; {
-		release, err := c.Lease.Take()
-		if err == nil {
-			return release, nil
-		}
-		if time.Now().After(end) {
-			return nil, fmt.Errorf("%w: %s", ErrBusy, lease.ErrBusy)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for another load test to end: %w", ctx.Err())
-		case <-look.C:
-		}
+	release, err = c.Lease.Wait(ctx, leaseWait)
+	if errors.Is(err, lease.ErrBusy) {
+		return nil, fmt.Errorf("%w: %s", ErrBusy, lease.ErrBusy)
 	}
+	return release, err
 }
 
 // local reports whether the client is on this host.
@@ -197,7 +186,7 @@ func weigh(spec traffic.Spec) weight {
 	switch {
 	case listenOptions(spec) != (wire.ListenOptions{}):
 		return alone
-	case spec.Test == traffic.Ping || spec.Test == traffic.MTU:
+	case !spec.Heavy():
 		return light
 	}
 	return heavy

@@ -36,6 +36,9 @@ type FleetPlanDocument struct {
 	Stages  []FleetStage    `json:"stages"`
 	Hosts   []FleetPlanHost `json:"hosts"`
 	Missing []FleetMissing  `json:"missing,omitempty"` // hosts of the selection that are left out
+
+	// SignedBy are those who have signed it into a file, for the next person.
+	SignedBy []string `json:"signed_by,omitempty"`
 }
 
 // FleetStage is one stage of a plan.

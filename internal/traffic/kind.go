@@ -66,6 +66,10 @@ func kindOf(t Test) (kind, bool) {
 	return nil, false
 }
 
+// Heavy reports whether a test loads the hosts and the path: all do but those of single packets. A
+// host is in one such test at a time; see package lease.
+func (s Spec) Heavy() bool { return s.Test != Ping && s.Test != MTU }
+
 // traits returns the traits of the Spec's test; those of an unknown test are all zero.
 func (s Spec) traits() traits {
 	if k, ok := kindOf(s.Test); ok {

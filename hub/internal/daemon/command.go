@@ -18,6 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/hub/internal/fleet/desk"
+	"github.com/linerate/linerate/hub/internal/fleet/join"
+	"github.com/linerate/linerate/hub/internal/fleet/member"
 	"github.com/linerate/linerate/hub/internal/switches/snmp"
 	"github.com/linerate/linerate/hub/internal/web"
 	"github.com/linerate/linerate/internal/base/durable"
@@ -79,6 +81,8 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 
 func exitStatus(err error) int {
 	var usage usageError
+	var unreachable *join.UnreachableError
+	var refusal *member.Refusal
 	switch {
 	case err == nil:
 		return exitOK
@@ -90,9 +94,9 @@ func exitStatus(err error) int {
 		return exitRolledBack
 	case errors.Is(err, durable.ErrLocked):
 		return exitLocked
-	case errors.Is(err, desk.ErrNoHub), errors.Is(err, snmp.ErrSilent):
+	case errors.Is(err, desk.ErrNoHub), errors.Is(err, snmp.ErrSilent), errors.As(err, &unreachable):
 		return exitUnreachable
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission), errors.As(err, &refusal):
 		return exitNotPermitted
 	}
 	return exitFailed
@@ -201,7 +205,7 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 		finishHelp(c)
 		root.AddCommand(c)
 	}
-	root.AddCommand(withExits(a.inviteCommand(&f), exitUnreachable), withExits(a.joinCommand()),
+	root.AddCommand(withExits(a.inviteCommand(&f), exitUnreachable), withExits(a.joinCommand(), exitUnreachable),
 		withExits(a.leaveCommand()), withExits(a.nodeCommand()))
 	root.AddCommand(a.switchCommand(&f))
 	root.AddCommand(a.fleetCommand(&f))

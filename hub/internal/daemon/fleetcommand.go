@@ -29,7 +29,7 @@ var errPartial = errors.New("not every host answered")
 // fleetExits are what the statuses mean for the commands of a fleet.
 var fleetExits = map[int]string{exitOK: "ok", exitFailed: "failed", exitUsage: "usage",
 	exitPartial: "not every host answered, or the rollout is halted", exitRolledBack: "the change was taken back",
-	exitNotPermitted: "not permitted", exitUnreachable: "no hub with a fleet runs here"}
+	exitNotPermitted: "not permitted", exitUnreachable: "no hub answers"}
 
 // withExits ends the help of a command with the statuses that it can end with, besides ok, failed,
 // usage and not permitted.
@@ -138,10 +138,10 @@ No selection means every host.`,
 		c.AddCommand(withExits(sub, exitPartial, exitUnreachable))
 	}
 	for _, sub := range []*cobra.Command{a.applyCommand(f), a.againCommand(f, conduct.Resume),
-		a.againCommand(f, conduct.Undo)} {
+		a.againCommand(f, conduct.Undo), a.beginCommand(f)} {
 		c.AddCommand(withExits(sub, exitPartial, exitRolledBack, exitUnreachable))
 	}
-	c.AddCommand(withExits(a.resolverCommand(f)), withExits(a.orderKeyCommand()))
+	c.AddCommand(withExits(a.resolverCommand(f)), withExits(a.orderKeyCommand()), withExits(a.cosignCommand()))
 	return withExits(c)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/join"
 	"github.com/linerate/linerate/hub/internal/fleet/member"
 	"github.com/linerate/linerate/hub/internal/fleet/node"
+	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/peer/agent"
 	"github.com/linerate/linerate/internal/peer/policy"
@@ -75,7 +76,7 @@ linerate-hub node, or its unit.`,
 			if err != nil {
 				return usageError{err}
 			}
-			h, err := join.Prepare(dir, address, token)
+			h, err := join.Prepare(durable.OS(), dir, address, token)
 			if err != nil {
 				return err
 			}
@@ -107,7 +108,7 @@ func (a *app) leaveCommand() *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			h, err := join.Open(dir)
+			h, err := join.Open(durable.OS(), dir)
 			if err != nil {
 				return err
 			}
@@ -148,7 +149,7 @@ order that a person has signed goes to ` + "`linerate agent --orders`" + `, whic
 			if err != nil {
 				return usageError{err}
 			}
-			h, err := join.Open(dir)
+			h, err := join.Open(durable.OS(), dir)
 			if err != nil {
 				return err
 			}

@@ -38,16 +38,33 @@ type signing struct {
 	keys      []string
 	valid     time.Duration
 	yes, wait bool
+	to        string // file for the next person; empty: the hub
 }
 
 func (s *signing) add(c *cobra.Command) {
+	s.addKeys(c)
+	flags := c.Flags()
+	flags.DurationVar(&s.valid, "valid", 23*time.Hour, "how long the signatures are valid, at most 23h59m")
+	flags.StringVar(&s.to, "to", "", "write the signed orders to this file for the next person, and begin nothing")
+	flags.BoolVar(&s.wait, "wait", false, "wait until the rollout is done or halted")
+}
+
+// addKeys adds the flags of who signs.
+func (s *signing) addKeys(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringSliceVar(&s.keys, "key", nil,
 		"file of a private key that signs; may be repeated where hosts ask for two people "+
 			"(default: what `linerate-hub fleet key` made)")
-	flags.DurationVar(&s.valid, "valid", 23*time.Hour, "how long the signatures are valid, at most 23h59m")
 	flags.BoolVar(&s.yes, "yes", false, "sign without asking")
-	flags.BoolVar(&s.wait, "wait", false, "wait until the rollout is done or halted")
+}
+
+// namesOf returns who signs.
+func namesOf(keys []orderKey) string {
+	var names []string
+	for _, k := range keys {
+		names = append(names, k.name)
+	}
+	return strings.Join(names, "+")
 }
 
 // open reads the keys.
@@ -205,20 +222,14 @@ the hub has lost, too: the hosts know it.`
 // sign shows a draft, asks, signs and sends it.
 func (a *app) sign(cmd *cobra.Command, f *runFlags, d *conduct.Draft, chosen string, s signing, keys []orderKey,
 	planOnly bool) error {
-	plan := d.Describe()
-	plan.Envelope = report.NewEnvelope(version, about().Name).Of(report.SchemaFleetPlan)
-	plan.Selection = chosen
+	plan := a.planOf(desk.Signed{Draft: d}, chosen)
 	if planOnly {
 		return a.print(plan, func(w io.Writer) { writePlan(w, plan) })
 	}
 	if !a.json {
 		writePlan(a.out, plan)
 	}
-	var names []string
-	for _, k := range keys {
-		names = append(names, k.name)
-	}
-	by := strings.Join(names, "+")
+	by := namesOf(keys)
 	if err := a.agree(s, fmt.Sprintf("sign %d orders as %s?", plan.Orders, by)); err != nil {
 		return err
 	}
@@ -230,8 +241,16 @@ func (a *app) sign(cmd *cobra.Command, f *runFlags, d *conduct.Draft, chosen str
 	if err != nil {
 		return err
 	}
+	if s.to != "" {
+		return a.writeSigned(s.to, desk.Signed{Draft: d, Orders: orders}, chosen)
+	}
+	return a.begin(cmd, f, desk.Signed{Draft: d, Orders: orders}, by, s)
+}
+
+// begin hands signed orders to the hub, and follows the rollout if that is wanted.
+func (a *app) begin(cmd *cobra.Command, f *runFlags, signed desk.Signed, by string, s signing) (err error) {
 	var doc report.FleetRolloutDocument
-	q := desk.Request{Do: desk.DoBegin, Signed: &desk.Signed{Draft: d, Orders: orders}, By: by}
+	q := desk.Request{Do: desk.DoBegin, Signed: &signed, By: by}
 	if err := a.call(cmd, f, q, &doc, nil); err != nil {
 		return err
 	}
@@ -246,7 +265,7 @@ func (a *app) sign(cmd *cobra.Command, f *runFlags, d *conduct.Draft, chosen str
 	switch {
 	case doc.Phase == string(rollout.Halted):
 		return errHalted
-	case doc.Halted != "" && d.Kind != conduct.Undo:
+	case doc.Halted != "" && signed.Draft.Kind != conduct.Undo:
 		return errTakenBack
 	}
 	return nil

@@ -1,7 +1,9 @@
 package daemon_test
 
 import (
+	"crypto/ed25519"
 	"crypto/tls"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -15,7 +17,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/linerate/linerate/hub/internal/daemon"
+	"github.com/linerate/linerate/hub/internal/fleet/conduct"
+	"github.com/linerate/linerate/hub/internal/fleet/desk"
+	"github.com/linerate/linerate/hub/internal/fleet/member"
+	"github.com/linerate/linerate/hub/internal/fleet/message"
+	"github.com/linerate/linerate/hub/internal/fleet/rollout"
 	"github.com/linerate/linerate/internal/base/testenv"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 // asHub makes a process of this test binary the hub.
@@ -29,6 +37,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"linerate-hub": func() { os.Exit(daemon.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
 		"fetch":        fetch,
+		"orders":       orders,
+		"token":        func() { fmt.Println(member.Token{}) },
 	})
 }
 
@@ -56,6 +66,31 @@ func scripts(t *testing.T, dir string) {
 			return l.Close()
 		},
 	})
+}
+
+// orders FILE [CHANGED] writes the plan of a change of one host, signed by ann with a key that no
+// host knows. With a second argument, the plan is another one than the orders.
+func orders() {
+	d := &conduct.Draft{Kind: conduct.Apply, Epoch: 1, NotBefore: time.Now().Unix(), NotAfter: time.Now().Unix() + 3600,
+		Plan: &rollout.Plan{ID: "r1", Hosts: []rollout.Host{{ID: "h1", Class: "c"}}, Timing: rollout.DefaultTiming(),
+			Stage: []int{0}, Mate: []int{-1}, ByHost: []bool{true}, Names: []string{"c"}},
+		Change: conduct.Change{Knob: "sysctl:net.core.rmem_max", To: "8388608", Metric: message.Sent,
+			Window: 10 * time.Second, Pairs: 10},
+		Hosts: []conduct.Host{{Name: "db1", Expect: "212992", Try: true}}}
+	signed, err := d.Sign(func(e *order.Envelope) { e.Sign("ann", ed25519.NewKeyFromSeed(make([]byte, 32))) })
+	if err == nil {
+		if len(os.Args) > 2 {
+			d.To = "4194304"
+		}
+		var b []byte
+		if b, err = json.Marshal(desk.Signed{Draft: d, Orders: signed}); err == nil {
+			err = os.WriteFile(os.Args[1], b, 0o600)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // fetch [-user PASSWORD] [-status N] URL TEXT prints an answer once it has the status and contains

@@ -77,9 +77,6 @@ func (s *Scheduler) measure(ctx context.Context, p *plan) bool {
 	return o.err == nil || errors.Is(o.err, errTune) || errors.Is(o.err, lease.ErrBusy)
 }
 
-// heavy reports whether a test loads the host.
-func heavy(s traffic.Spec) bool { return s.Test != traffic.Ping && s.Test != traffic.MTU }
-
 // await returns the outcome of a run, and watches for a tune in the meantime, which a run must not
 // disturb.
 func (s *Scheduler) await(ctx context.Context, p *plan, done <-chan outcome, cancel context.CancelCauseFunc) outcome {
@@ -113,7 +110,7 @@ func (s *Scheduler) await(ctx context.Context, p *plan, done <-chan outcome, can
 // tests runs the tests against the target.
 func (s *Scheduler) tests(ctx context.Context, p *plan, o *outcome) {
 	specs := p.specs(p.amounts)
-	if loads := slices.ContainsFunc(specs, heavy); loads && s.o.Lease != nil {
+	if loads := slices.ContainsFunc(specs, traffic.Spec.Heavy); loads && s.o.Lease != nil {
 		release, err := s.o.Lease.Take()
 		if err != nil {
 			o.err = err

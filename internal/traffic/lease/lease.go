@@ -2,11 +2,13 @@ package lease
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"runtime"
 	"sync"
+	"time"
 )
 
 // ErrBusy reports that another test loads this host.
@@ -23,6 +25,27 @@ type Lease struct {
 
 	mu   sync.Mutex
 	held bool
+}
+
+// look is the time between two attempts of [Lease.Wait].
+const look = 100 * time.Millisecond
+
+// Wait takes the lease as soon as it is free, and returns what gives it back, which counts once.
+// The error is ErrBusy if another test still has the lease after most.
+func (l *Lease) Wait(ctx context.Context, most time.Duration) (release func(), err error) {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for end := time.Now().Add(most); ; {
+		release, err := l.Take()
+		if err == nil || time.Now().After(end) {
+			return release, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for another load test to end: %w", ctx.Err())
+		case <-ticker.C:
+		}
+	}
 }
 
 // Take takes the lease, and returns what gives it back, which counts once. It does not wait: the

@@ -3,6 +3,7 @@ package bus
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
@@ -38,6 +39,7 @@ type Authority struct {
 	Fingerprint [32]byte // SHA-256 of its certificate (DER)
 
 	certificate tls.Certificate
+	tickets     [32]byte // the key of session tickets
 }
 
 // OpenAuthority reads the authority below dir, and makes it if there is none.
@@ -81,6 +83,18 @@ func OpenAuthority(fsys durable.FS, dir string, now time.Time) (*Authority, erro
 		return nil, fmt.Errorf("make certificate of the hub: %w", err)
 	}
 	a.certificate = tls.Certificate{Certificate: [][]byte{der, ca.Raw}, PrivateKey: key}
+	// Derived, so that hosts which return after a restart of the hub resume their sessions: ten
+	// thousand then need no certificate. Who could derive it has the authority's key, and with it
+	// everything. Each session still has an ephemeral key exchange of its own.
+	secret, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		return nil, err
+	}
+	tickets, err := hkdf.Key(sha256.New, secret, nil, "linerate hub session tickets 1", len(a.tickets))
+	if err != nil {
+		return nil, err
+	}
+	copy(a.tickets[:], tickets)
 	return a, nil
 }
 
@@ -108,29 +122,39 @@ func newAuthority(now time.Time) ([]byte, error) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...), nil
 }
 
-// Server returns the configuration of a TLS server of this hub.
+// Server returns the configuration of a TLS server of this hub. A client resumes a session at every
+// server of the hub, and after a restart of the hub.
 func (a *Authority) Server() *tls.Config {
-	return &tls.Config{Certificates: []tls.Certificate{a.certificate}, MinVersion: tls.VersionTLS13}
+	c := &tls.Config{Certificates: []tls.Certificate{a.certificate}, MinVersion: tls.VersionTLS13}
+	c.SetSessionTicketKeys([][32]byte{a.tickets})
+	return c
 }
+
+// Sessions returns a place for the sessions of one client with one hub.
+func Sessions() tls.ClientSessionCache { return tls.NewLRUClientSessionCache(1) }
 
 // Pinned returns the configuration of a client that knows only the fingerprint of the authority. It
 // accepts exactly one chain: the hub's certificate, signed by the certificate with that
-// fingerprint. seen receives that certificate as PEM.
-func Pinned(fingerprint [32]byte, seen func(pem []byte)) *tls.Config {
+// fingerprint. A session is resumed if sessions, which may be nil, has one: only clients with the
+// same fingerprint may share it.
+func Pinned(fingerprint [32]byte, sessions tls.ClientSessionCache) *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, ServerName: ServerName,
+		MinVersion: tls.VersionTLS13, ServerName: ServerName, ClientSessionCache: sessions,
 		InsecureSkipVerify: true, // the function below verifies, against a root that only the handshake shows
 		VerifyConnection: func(s tls.ConnectionState) error {
+			if s.DidResume { // by the server that this function accepted when the session began
+				return nil
+			}
 			for _, c := range s.PeerCertificates[1:] {
 				if sha256.Sum256(c.Raw) != fingerprint {
 					continue
 				}
 				roots := x509.NewCertPool()
 				roots.AddCert(c)
-				_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: ServerName})
-				if err == nil && seen != nil {
-					seen(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}))
-				}
+				// At the time of the certificate: the fingerprint says which hub it is, and a host whose clock
+				// is wrong by years must reach its hub all the same.
+				_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: ServerName,
+					CurrentTime: s.PeerCertificates[0].NotBefore})
 				return err
 			}
 			return ErrOtherHub

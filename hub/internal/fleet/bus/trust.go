@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -325,8 +324,8 @@ func NewKey() (Key, error) {
 }
 
 // ReadKey reads a key that [Key.Write] wrote.
-func ReadKey(name string) (Key, error) {
-	b, err := os.ReadFile(name)
+func ReadKey(fsys durable.FS, name string) (Key, error) {
+	b, err := fsys.ReadFile(name)
 	if err != nil {
 		return Key{}, err
 	}

@@ -30,7 +30,10 @@ const (
 	after  = knob.Value("300000")
 )
 
-var ann = ed25519.NewKeyFromSeed([]byte(strings.Repeat("a", ed25519.SeedSize)))
+var (
+	ann = ed25519.NewKeyFromSeed([]byte(strings.Repeat("a", ed25519.SeedSize)))
+	bob = ed25519.NewKeyFromSeed([]byte(strings.Repeat("b", ed25519.SeedSize)))
+)
 
 // simulated are hosts with real executors and journals over disks in memory.
 type simulated struct {
@@ -39,6 +42,7 @@ type simulated struct {
 	rng    *rand.Rand
 	effect float64 // on the metric, of the change
 	quiet  bool    // no traffic
+	people int     // whose signatures a host asks for; 0: one
 	lose   func(host string, n int) (request, answer bool)
 	orders int
 	start  time.Time
@@ -65,10 +69,14 @@ func simulate(n int) (*simulated, []Candidate) {
 func (s *simulated) executor(id string) *executor.Executor {
 	h := s.hosts[id]
 	return executor.New(executor.Config{Host: id, State: "/s", FS: h.disk, Read: h.knobs.Read,
-		Keys: func() (order.Keys, error) { return order.Keys{"ann": ann.Public().(ed25519.PublicKey)}, nil },
+		Keys: func() (order.Keys, error) {
+			return order.Keys{"ann": ann.Public().(ed25519.PublicKey),
+				"bob": bob.Public().(ed25519.PublicKey)}, nil
+		},
 		Policy: func() (policy.Policy, error) {
 			p := policy.Default()
 			p.Changes.Allow = []knob.ID{rmem}
+			p.Changes.Signatures = max(s.people, 1)
 			return p, nil
 		},
 		BootID: func() (string, error) { return "boot", nil },
@@ -342,6 +350,69 @@ func TestRestarts(t *testing.T) {
 			}
 		}
 		stop()
+	}
+}
+
+// TestTwoPeople: hosts that ask for two signatures refuse the orders of one person, and change once
+// another has signed the same orders elsewhere. One person does not count as two, and orders that
+// are not those of the plan are not signed.
+func TestTwoPeople(t *testing.T) {
+	s, all := simulate(6)
+	s.people = 2
+	c, _ := s.conduct(t, durable.NewMem())
+	d := draft(t, c, all)
+	one, err := d.Sign(func(e *order.Envelope) { e.Sign("ann", ann) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Cosign(one, time.Now(), func(e *order.Envelope) { e.Sign("ann", ann) }); err == nil {
+		t.Error("ann signs twice, and counts as two people")
+	}
+	lone, _ := simulate(6)
+	lone.people = 2
+	if a := lone.executor(d.Plan.Hosts[0].ID).Execute(t.Context(), one[0]); a.Code != order.TooFewKeys {
+		t.Errorf("an order of one person: %+v", a)
+	}
+	byBob := func(e *order.Envelope) { e.Sign("bob", bob) }
+	if _, err := d.Cosign(one, time.Now().Add(2*time.Hour), byBob); !errors.Is(err, ErrLate) {
+		t.Errorf("signed when the orders have ended: %v", err)
+	}
+	both, err := d.Cosign(one, time.Now(), byBob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if by, err := d.Signers(both); err != nil || strings.Join(by, " ") != "ann bob" {
+		t.Errorf("signed by %v, %v", by, err)
+	}
+	mixed := append(both[:1:1], one[1:]...)
+	if _, err := d.Signers(mixed); !errors.Is(err, ErrUnsigned) {
+		t.Errorf("bob has signed one order: %v", err)
+	}
+	other := *d
+	other.To = "400000"
+	if _, err := other.Cosign(one, time.Now(), byBob); !errors.Is(err, ErrUnsigned) {
+		t.Errorf("the orders of another plan: %v", err)
+	}
+	if err := c.Begin(d, both, "ann+bob"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, d.Plan.ID, "done")
+	if n := s.holding(after); n != len(all) {
+		t.Errorf("%d of %d hosts hold the change", n, len(all))
+	}
+	again, err := c.Again(t.Context(), d.Plan.ID, Undo, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one, err = again.Sign(func(e *order.Envelope) { e.Sign("ann", ann) }); err == nil {
+		err = c.Begin(again, one, "ann") // to take back needs one
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, d.Plan.ID, "done")
+	if n := s.holding(before); n != len(all) {
+		t.Errorf("%d of %d hosts hold the value from before", n, len(all))
 	}
 }
 

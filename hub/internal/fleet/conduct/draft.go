@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,6 +79,20 @@ const (
 
 // Check returns the first mistake in a change and its timing.
 func (c Change) Check(t rollout.Timing) error {
+	definition, known := knob.Catalogue().Lookup(c.Knob)
+	if !known {
+		like := ""
+		if near := knob.Catalogue().Nearest(string(c.Knob), 1); len(near) > 0 {
+			like = fmt.Sprintf("; is it %s?", near[0])
+		}
+		return fmt.Errorf("the catalogue has no knob %.100q%s", c.Knob, like)
+	}
+	if definition.Secret || definition.Advise {
+		return fmt.Errorf("knob %s is not among those that others may change", c.Knob)
+	}
+	if _, err := definition.Normalize(c.To); err != nil {
+		return err
+	}
 	switch {
 	case !c.Metric.Valid():
 		return fmt.Errorf("metric %.40q: want one of %v", c.Metric, message.Metrics())
@@ -210,6 +225,8 @@ func (d *Draft) check() error {
 	case d.Plan == nil || len(d.Plan.Hosts) == 0 || len(d.Hosts) != len(d.Plan.Hosts) ||
 		len(d.Plan.Stage) != len(d.Hosts) || len(d.Plan.Mate) != len(d.Hosts) || len(d.Plan.ByHost) != len(d.Hosts):
 		return errors.New("the draft has no plan")
+	case slices.ContainsFunc(d.Plan.Stage, func(s int) bool { return s < 0 || s >= len(rollout.StageNames) }):
+		return errors.New("the draft has a stage that is not one of a rollout")
 	case !order.ValidName(d.Plan.ID) || !order.ValidName(d.experiments()):
 		return fmt.Errorf("rollout %.70q: not a name", d.Plan.ID)
 	case d.Kind != Apply && d.Kind != Resume && d.Kind != Undo:

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,8 +35,12 @@ type Mistake struct{ error }
 
 func (m Mistake) Unwrap() error { return m.error }
 
-// ErrNothing reports a selection of which no host can be changed.
-var ErrNothing = errors.New("no host of the selection can be changed")
+// ErrNothing reports a selection of which no host can be changed, ErrNoChange a rollout of which no
+// host has the change.
+var (
+	ErrNothing  = errors.New("no host of the selection can be changed")
+	ErrNoChange = errors.New("no host reports its change in force")
+)
 
 // NewDraft asks the hosts what they hold and whether they take orders, and plans a rollout. Nothing
 // is sent to change anything.
@@ -46,16 +51,10 @@ func (c *Conductor) NewDraft(ctx context.Context, change Change, timing rollout.
 		return nil, Mistake{err}
 	}
 	change.Knob = id
-	definition, known := knob.Catalogue().Lookup(id)
-	if !known || definition.Secret || definition.Advise {
-		return nil, Mistake{fmt.Errorf("knob %s is not among those that others may change", id)}
-	}
-	if _, err := definition.Normalize(change.To); err != nil {
-		return nil, Mistake{err}
-	}
 	if err := change.Check(timing); err != nil {
 		return nil, Mistake{err}
 	}
+	definition, _ := knob.Catalogue().Lookup(id) // Check has looked it up
 	var random [12]byte
 	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead
 	d := &Draft{Kind: Apply, Change: change, Epoch: c.epoch}
@@ -230,6 +229,14 @@ func (c *Conductor) Again(ctx context.Context, id string, kind Kind, valid time.
 			one.Experiment = (d.Plan.Stage[i] == rollout.Experiment || d.Plan.ByHost[i]) && !r.m.Experimented(i)
 		}
 		d.Hosts = append(d.Hosts, one)
+	}
+	// Of a rollout that is not done, an undo without an order is its end.
+	if kind == Undo && phase == rollout.Done && !slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Of != "" }) {
+		silent := ""
+		if n := len(d.Missing); n > 0 {
+			silent = fmt.Sprintf(", and %d hosts give no report", n)
+		}
+		return nil, fmt.Errorf("undo rollout %s: %w%s", id, ErrNoChange, silent)
 	}
 	d.validFor(valid)
 	return &d, nil

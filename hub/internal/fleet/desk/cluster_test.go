@@ -190,7 +190,7 @@ func TestCluster(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
-		s.Run(ctx, swarm.Options{Hosts: hosts, Dir: t.TempDir(), Address: address, Token: token,
+		s.Run(ctx, swarm.Options{Hosts: hosts, Address: address, Token: token,
 			BeatEvery: 200 * time.Millisecond, Longest: time.Second, Document: 1 << 20})
 	})
 	defer done.Wait()
@@ -272,7 +272,7 @@ func TestLeaf(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
-		s.Run(ctx, swarm.Options{Hosts: hosts, Dir: t.TempDir(), Address: address, Token: token,
+		s.Run(ctx, swarm.Options{Hosts: hosts, Address: address, Token: token,
 			BeatEvery: 200 * time.Millisecond, Longest: time.Second})
 	})
 	defer done.Wait()

@@ -18,6 +18,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/member"
 	"github.com/linerate/linerate/hub/internal/fleet/node"
 	"github.com/linerate/linerate/hub/internal/fleet/swarm"
+	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
@@ -124,7 +125,7 @@ func TestFleet(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
-		s.Run(ctx, swarm.Options{Hosts: hosts, Dir: t.TempDir(), Address: address, Token: token,
+		s.Run(ctx, swarm.Options{Hosts: hosts, Address: address, Token: token,
 			BeatEvery: 200 * time.Millisecond, Longest: time.Second})
 	})
 	defer done.Wait()
@@ -238,7 +239,7 @@ func TestLargeDocument(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
-		s.Run(ctx, swarm.Options{Hosts: 1, Dir: t.TempDir(), Address: address, Token: token, Document: 10 << 20,
+		s.Run(ctx, swarm.Options{Hosts: 1, Address: address, Token: token, Document: 10 << 20,
 			BeatEvery: 200 * time.Millisecond})
 	})
 	defer done.Wait()
@@ -277,7 +278,7 @@ func TestRemoved(t *testing.T) {
 	dir := d.o.Dir
 	address, token := invite(t, dir, Request{Uses: 10})
 	homes := t.TempDir()
-	home, err := join.Prepare(filepath.Join(homes, "a"), address, token)
+	home, err := join.Prepare(durable.OS(), filepath.Join(homes, "a"), address, token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +309,7 @@ func TestRemoved(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(homes, "b"), os.DirFS(filepath.Join(homes, "a"))); err != nil {
 		t.Fatal(err)
 	}
-	clone, err := join.Open(filepath.Join(homes, "b"))
+	clone, err := join.Open(durable.OS(), filepath.Join(homes, "b"))
 	if err != nil {
 		t.Fatal(err)
 	}

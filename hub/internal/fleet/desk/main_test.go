@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime/pprof"
 	"testing"
 )
 
@@ -40,12 +41,31 @@ func TestMain(m *testing.M) {
 	}
 	fmt.Println("ready")
 	ctx, stop := context.WithCancel(context.Background())
-	go func() { // the test ends it by closing its input
-		_, _ = bufio.NewReader(os.Stdin).ReadByte()
+	go func() { // a line begins a profile, and the end of the input ends the hub
+		lines := bufio.NewScanner(os.Stdin)
+		for lines.Scan() {
+			profileTo(lines.Text())
+		}
 		stop()
 	}()
 	if err := d.Run(ctx); err != nil {
 		panic(err)
 	}
 	d.Close()
+	profileTo("")
+}
+
+// profileTo ends the profile of the CPU time that runs, and begins one in a file if it is named.
+func profileTo(file string) {
+	pprof.StopCPUProfile()
+	if file == "" {
+		return
+	}
+	f, err := os.Create(file)
+	if err == nil {
+		err = pprof.StartCPUProfile(f)
+	}
+	if err != nil {
+		panic(err)
+	}
 }

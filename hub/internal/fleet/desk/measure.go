@@ -167,7 +167,7 @@ func (d *Desk) test(ctx context.Context, from string, to *inventory.Host, load b
 		return mesh.Value{}, fmt.Errorf("%.100q: %w", got.Busy, mesh.ErrBusy)
 	}
 	return mesh.Value{RTT: got.RTTSeconds, Loss: got.LossRatio, Rate: got.BitsPerSec, Failed: got.Failed,
-		Refused: got.Refused}, nil
+		Refused: got.Refused, Late: got.LateSeconds}, nil
 }
 
 // fill writes the outcome into the document.
@@ -181,7 +181,11 @@ func fill(doc *report.FleetMeasureDocument, r *mesh.Report, hosts []mesh.Host, p
 		}
 		doc.Results = append(doc.Results, report.FleetMeasured{From: place[o.A], To: place[o.B], Stage: o.Stage, Test: test,
 			RTT: o.RTT, Loss: o.Loss, Throughput: o.Rate, Bad: o.Bad, Reason: o.Reason, Error: o.Refused})
-		if o.Refused != "" {
+		if o.Disturbed { // a value that is not one of the path
+			one := &doc.Results[len(doc.Results)-1]
+			one.RTT, one.Loss, one.Throughput, one.Reason, one.Error = nil, nil, nil, "", o.Reason
+		}
+		if o.Refused != "" || o.Disturbed {
 			continue
 		}
 		a, b := hosts[o.A].Rack, hosts[o.B].Rack

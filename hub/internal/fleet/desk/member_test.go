@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/join"
 	"github.com/linerate/linerate/hub/internal/fleet/member"
 	"github.com/linerate/linerate/hub/internal/fleet/node"
+	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/traffic/lease"
 	"github.com/linerate/linerate/internal/wire"
@@ -63,7 +64,7 @@ func beMember(text string) {
 	})
 	_, token, err := member.ParseLine([]string{o.Address, o.Token})
 	check(err)
-	home, err := join.Prepare(o.Home, o.Address, token)
+	home, err := join.Prepare(durable.OS(), o.Home, o.Address, token)
 	check(err)
 	check(node.Run(ctx, node.Options{Home: home, Source: measurable(o), Version: "1.0",
 		About:  join.About{Machine: "machine-" + o.Name, Name: o.Name},

@@ -18,6 +18,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/message"
 	"github.com/linerate/linerate/hub/internal/fleet/node"
 	"github.com/linerate/linerate/hub/internal/fleet/swarm"
+	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer/agent"
@@ -158,7 +159,7 @@ func TestOrders(t *testing.T) {
 	h := &orderHost{t: t, socket: filepath.Join(dir, "run", "agent.sock"), dir: filepath.Join(dir, "state"),
 		key:   ed25519.NewKeyFromSeed([]byte(strings.Repeat("k", ed25519.SeedSize))),
 		knobs: &counting{Memory: knob.NewMemory(map[knob.ID]knob.Value{rmem: "200000"})}}
-	if h.home, err = join.Prepare(filepath.Join(dir, "home"), address, token); err != nil {
+	if h.home, err = join.Prepare(durable.OS(), filepath.Join(dir, "home"), address, token); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.home.Ask(t.Context(), join.About{Name: "h"}); err != nil {

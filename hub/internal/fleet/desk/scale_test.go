@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,8 +24,9 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// hubProcess starts a hub; stop ends it.
-func hubProcess(t *testing.T, o Options) (pid int, stop func()) {
+// hubProcess starts a hub; stop ends it. A line written to orders names the file of its next
+// profile.
+func hubProcess(t *testing.T, o Options) (pid int, orders io.Writer, stop func()) {
 	t.Helper()
 	b, err := json.Marshal(o)
 	if err != nil {
@@ -60,7 +63,7 @@ func hubProcess(t *testing.T, o Options) (pid int, stop func()) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 		t.Fatalf("hub: %q, %v", line, err)
 	}
-	return c.Process.Pid, stop
+	return c.Process.Pid, in, stop
 }
 
 // memory returns a line of /proc/PID/status in megabytes.
@@ -117,7 +120,7 @@ func TestScale(t *testing.T) {
 		t.Fatalf("%d file descriptors for %d hosts: %v", limit.Max, hosts, err)
 	}
 	o := options(t)
-	pid, stopHub := hubProcess(t, o)
+	pid, orders, stopHub := hubProcess(t, o)
 	address, token := invite(t, o.Dir, Request{Uses: hosts})
 	var s swarm.Swarm
 	ctx, stop := context.WithCancel(t.Context())
@@ -126,16 +129,28 @@ func TestScale(t *testing.T) {
 		b, _ := os.ReadFile("/proc/loadavg")
 		return strings.TrimSpace(string(b))
 	}
+	// profile begins the profiles of a step, where LINERATE_FLEET_PROFILES names a directory.
+	profile := func(step string) {
+		if dir := os.Getenv("LINERATE_FLEET_PROFILES"); dir != "" {
+			profileTo(filepath.Join(dir, step+".hosts"))
+			if _, err := fmt.Fprintln(orders, filepath.Join(dir, step+".hub")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	defer profileTo("")
 	begin := time.Now()
-	spent := cpu(t, pid) + cpu(t, os.Getpid())
+	spent, spentHub := cpu(t, os.Getpid()), cpu(t, pid)
 	say := func(format string, a ...any) {
 		// The machine may be shared: the time of the processors is what the step needed.
-		now := cpu(t, pid) + cpu(t, os.Getpid())
-		t.Logf("%-60s %7.1f s, %6.1f s of CPU  hub %4d MB, highest %4d MB  load %s", fmt.Sprintf(format, a...),
-			time.Since(begin).Seconds(), now-spent, memory(t, pid, "VmRSS"), memory(t, pid, "VmHWM"), load())
-		spent = now
+		hosts, hub := cpu(t, os.Getpid()), cpu(t, pid)
+		t.Logf("%-55s %7.1f s, CPU of the hosts %6.1f s, of the hub %6.1f s  hub %4d MB, highest %4d MB  load %s",
+			fmt.Sprintf(format, a...), time.Since(begin).Seconds(), hosts-spent, hub-spentHub,
+			memory(t, pid, "VmRSS"), memory(t, pid, "VmHWM"), load())
+		spent, spentHub = hosts, hub
 		begin = time.Now()
 	}
+	profile("join")
 	wait := func(what string, ok func() bool) {
 		for deadline := time.Now().Add(15 * time.Minute); !ok(); time.Sleep(100 * time.Millisecond) {
 			if time.Now().After(deadline) {
@@ -145,7 +160,7 @@ func TestScale(t *testing.T) {
 		}
 	}
 	done.Go(func() {
-		s.Run(ctx, swarm.Options{Hosts: hosts, Dir: t.TempDir(), Address: address, Token: token, Together: 256})
+		s.Run(ctx, swarm.Options{Hosts: hosts, Address: address, Token: token, Together: 256})
 	})
 	defer done.Wait()
 	defer stop()
@@ -171,6 +186,7 @@ func TestScale(t *testing.T) {
 	}
 	wait("facts", known)
 	say("the facts of all are known")
+	profile("asks")
 	everyone := func() {
 		for range 3 {
 			var doc report.FleetAskDocument
@@ -205,12 +221,14 @@ func TestScale(t *testing.T) {
 	before := s.Connected.Load()
 	stopHub()
 	begin = time.Now()
-	pid, _ = hubProcess(t, o)
-	spent = cpu(t, os.Getpid())
+	pid, orders, _ = hubProcess(t, o)
+	spent, spentHub = cpu(t, os.Getpid()), 0
+	profile("return")
 	wait("reconnect", func() bool { return s.Connected.Load() >= before+int64(hosts) })
 	say("all are connected again after a restart of the hub")
 	wait("facts", known)
 	say("the facts of all are known again")
+	profile("asks-again")
 	everyone()
 	if s.Failed.Load() != 0 {
 		t.Errorf("%d hosts failed: %v", s.Failed.Load(), s.Err())

@@ -16,9 +16,8 @@ func small(t *testing.T, o Options, hosts int) *swarm.Swarm {
 	s := &swarm.Swarm{}
 	ctx, stop := context.WithCancel(t.Context())
 	var done sync.WaitGroup
-	dir := t.TempDir()
 	done.Go(func() {
-		s.Run(ctx, swarm.Options{Hosts: hosts, Dir: dir, Address: address, Token: token,
+		s.Run(ctx, swarm.Options{Hosts: hosts, Address: address, Token: token,
 			BeatEvery: 100 * time.Millisecond, Longest: time.Second})
 	})
 	t.Cleanup(func() { stop(); done.Wait() })

@@ -65,8 +65,8 @@ type Question struct {
 	IDs    []string      // whom
 	All    bool          // these are all members: one message for all of them
 	Within time.Duration // 0: as long as the spread of the answers and ten seconds
-	// Spread is the time over which hosts spread their answers; 0: a millisecond for each ten hosts,
-	// which keeps a gathering at a fifth of what one connection can take.
+	// Spread is the time over which hosts spread their answers; 0: a millisecond for each twenty
+	// hosts, which keeps a gathering at two fifths of what one connection can take.
 	Spread time.Duration
 }
 
@@ -83,7 +83,7 @@ type Gathered struct {
 
 // Bounds of a question.
 const (
-	answersPerMillisecond = 10
+	answersPerMillisecond = 20
 	patience              = 10 * time.Second
 	mostAnswer            = message.MostAnswer
 )

@@ -1,11 +1,13 @@
 package join
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,6 +33,24 @@ const (
 // ErrNotJoined reports a host without a membership.
 var ErrNotJoined = errors.New("this host has not joined a fleet; use the line that `linerate-hub invite` prints")
 
+// UnreachableError reports a hub that does not answer at its address, or something else that does.
+type UnreachableError struct {
+	Hub string // HOST:PORT
+	Err error
+}
+
+func (e *UnreachableError) Error() string { return fmt.Sprintf("ask hub %s: %v", e.Hub, e.Err) }
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Hint returns what the user can do.
+func (e *UnreachableError) Hint() string {
+	return "is this the address that `linerate-hub invite` printed, does the hub run, and does a firewall let it through?"
+}
+
+// errNoAnswer reports what answers in another protocol, such as the bus of a hub.
+var errNoAnswer = errors.New("the answer is not one of a hub; is this the port of the invitation?")
+
 // Home is what a host keeps of its membership.
 type Home struct {
 	Hub        string    `json:"hub"` // HOST:PORT where it joined
@@ -46,10 +66,13 @@ type Home struct {
 	// Token is the invitation, until the host has its identity.
 	Token string `json:"token,omitempty"`
 
-	dir string
-	key bus.Key
-	now func() time.Time
-	got time.Time // when the identity came, by the clock of the host; a restart counts from there
+	fsys durable.FS
+	dir  string
+	key  bus.Key
+	now  func() time.Time
+	got  time.Time // when the identity came, by the clock of the host; a restart counts from there
+	// of the connections to the hub, the bus included
+	sessions tls.ClientSessionCache
 }
 
 // About is what a host says of itself when it joins.
@@ -75,9 +98,9 @@ func Machine(files ...string) string {
 }
 
 // Open reads the membership below dir.
-func Open(dir string) (*Home, error) {
-	h := &Home{dir: dir, now: time.Now}
-	b, err := os.ReadFile(filepath.Join(dir, homeFile))
+func Open(fsys durable.FS, dir string) (*Home, error) {
+	h := &Home{fsys: fsys, dir: dir, now: time.Now, sessions: bus.Sessions()}
+	b, err := fsys.ReadFile(filepath.Join(dir, homeFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNotJoined
 	}
@@ -87,7 +110,7 @@ func Open(dir string) (*Home, error) {
 	if err := json.Unmarshal(b, h); err != nil {
 		return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, homeFile), err)
 	}
-	h.key, err = bus.ReadKey(filepath.Join(dir, keyFile))
+	h.key, err = bus.ReadKey(fsys, filepath.Join(dir, keyFile))
 	if err != nil {
 		return nil, fmt.Errorf("read membership: %w", err)
 	}
@@ -96,25 +119,26 @@ func Open(dir string) (*Home, error) {
 
 // Prepare makes a key below dir and notes the invitation, unless the host has joined already. It
 // sends nothing.
-func Prepare(dir, address string, t member.Token) (*Home, error) {
-	old, err := Open(dir)
+func Prepare(fsys durable.FS, dir, address string, t member.Token) (*Home, error) {
+	old, err := Open(fsys, dir)
 	if err == nil && old.Identity != "" {
 		return nil, fmt.Errorf("this host is %s in the fleet of %s already; `linerate-hub leave` ends that", old.ID, old.Hub)
 	}
 	if err != nil && !errors.Is(err, ErrNotJoined) {
 		return nil, err
 	}
-	if err := durable.MkdirAll(durable.OS(), dir, 0o700); err != nil {
+	if err := durable.MkdirAll(fsys, dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of the membership: %w", err)
 	}
-	h := &Home{dir: dir, now: time.Now, Hub: address, Pin: hex.EncodeToString(t.Pin[:]), Token: t.String()}
+	h := &Home{fsys: fsys, dir: dir, now: time.Now, sessions: bus.Sessions(), Hub: address,
+		Pin: hex.EncodeToString(t.Pin[:]), Token: t.String()}
 	if old != nil { // a join that did not finish: the hub may know its key
 		h.key = old.key
 	} else {
 		if h.key, err = bus.NewKey(); err != nil {
 			return nil, err
 		}
-		if err := h.key.Write(durable.OS(), filepath.Join(dir, keyFile)); err != nil {
+		if err := h.key.Write(fsys, filepath.Join(dir, keyFile)); err != nil {
 			return nil, fmt.Errorf("write key of the host: %w", err)
 		}
 	}
@@ -125,7 +149,7 @@ func Prepare(dir, address string, t member.Token) (*Home, error) {
 func (h *Home) store() error {
 	b, err := json.MarshalIndent(h, "", "  ")
 	if err == nil {
-		err = durable.Replace(durable.OS(), filepath.Join(h.dir, homeFile), append(b, '\n'), 0o600)
+		err = durable.Replace(h.fsys, filepath.Join(h.dir, homeFile), append(b, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write membership: %w", err)
@@ -137,11 +161,11 @@ func (h *Home) store() error {
 // remove.
 func (h *Home) Leave() error {
 	for _, name := range []string{homeFile, keyFile, nextFile} {
-		if err := durable.OS().Remove(filepath.Join(h.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := h.fsys.Remove(filepath.Join(h.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("leave the fleet: %w", err)
 		}
 	}
-	return durable.OS().SyncDir(h.dir)
+	return h.fsys.SyncDir(h.dir)
 }
 
 // Key returns the key of the host.
@@ -168,6 +192,30 @@ func (h *Home) Servers() []string {
 		all = append(all, text)
 	}
 	return all
+}
+
+// pin returns the fingerprint of the hub's authority.
+func (h *Home) pin() (pin [sha256.Size]byte, err error) {
+	b, err := hex.DecodeString(h.Pin)
+	if err != nil || len(b) != len(pin) {
+		return pin, errors.New("the membership has no authority of a hub")
+	}
+	return [sha256.Size]byte(b), nil
+}
+
+// TLS returns the configuration of connections to the bus. At the hub's own bus they resume the
+// session in which the identity came.
+func (h *Home) TLS() (*tls.Config, error) {
+	pin, err := h.pin()
+	if err != nil {
+		return nil, err
+	}
+	root, more := pem.Decode([]byte(h.Roots))
+	if h.ServerName == bus.ServerName && root != nil && len(bytes.TrimSpace(more)) == 0 &&
+		sha256.Sum256(root.Bytes) == pin {
+		return bus.Pinned(pin, h.sessions), nil
+	}
+	return bus.Client([]byte(h.Roots), h.ServerName)
 }
 
 // Groups returns the groups whose messages the host may read.
@@ -210,7 +258,7 @@ func (h *Home) Ask(ctx context.Context, about About) error {
 
 // rotating reports whether a change of keys has begun and not ended.
 func (h *Home) rotating() bool {
-	_, err := os.Stat(filepath.Join(h.dir, nextFile))
+	_, err := h.fsys.Stat(filepath.Join(h.dir, nextFile))
 	return err == nil
 }
 
@@ -226,10 +274,10 @@ func (h *Home) take(a answer) error {
 // is lost, the next call finishes what this one began.
 func (h *Home) Rotate(ctx context.Context, about About) error {
 	name := filepath.Join(h.dir, nextFile)
-	next, err := bus.ReadKey(name)
+	next, err := bus.ReadKey(h.fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if next, err = bus.NewKey(); err == nil {
-			err = next.Write(durable.OS(), name)
+			err = next.Write(h.fsys, name)
 		}
 	}
 	if err != nil {
@@ -253,28 +301,31 @@ func (h *Home) Rotate(ctx context.Context, about About) error {
 		return err
 	}
 	h.key = next
-	if err := next.Write(durable.OS(), filepath.Join(h.dir, keyFile)); err != nil {
+	if err := next.Write(h.fsys, filepath.Join(h.dir, keyFile)); err != nil {
 		return err
 	}
 	if err := h.take(a); err != nil {
 		return err
 	}
-	return durable.OS().Remove(name)
+	return h.fsys.Remove(name)
 }
 
 // exchange sends a question and returns the answer.
 func (h *Home) exchange(ctx context.Context, q question, key bus.Key, next *bus.Key) (answer, error) {
 	var a answer
-	pin, err := hex.DecodeString(h.Pin)
-	if err != nil || len(pin) != sha256.Size {
-		return a, errors.New("the membership has no authority of a hub")
+	pin, err := h.pin()
+	if err != nil {
+		return a, err
 	}
 	ctx, stop := context.WithTimeout(ctx, within)
 	defer stop()
-	dialer := tls.Dialer{Config: bus.Pinned([32]byte(pin), nil)}
+	dialer := tls.Dialer{Config: bus.Pinned(pin, h.sessions)}
 	raw, err := dialer.DialContext(ctx, "tcp", h.Hub)
-	if err != nil {
+	switch {
+	case errors.Is(err, bus.ErrOtherHub):
 		return a, fmt.Errorf("ask hub %s: %w", h.Hub, err)
+	case err != nil:
+		return a, &UnreachableError{h.Hub, err}
 	}
 	c := raw.(*tls.Conn) // as tls.Dialer promises
 	defer c.Close()
@@ -302,13 +353,16 @@ func (h *Home) exchange(ctx context.Context, q question, key bus.Key, next *bus.
 	if err == nil {
 		err = readLine(c, longestAnswer, &a)
 	}
+	_, garbled := errors.AsType[*json.SyntaxError](err)
 	switch {
+	case garbled, errors.Is(err, errLong):
+		return a, &UnreachableError{h.Hub, errNoAnswer}
 	case err != nil:
-		return a, fmt.Errorf("ask hub %s: %w", h.Hub, err)
+		return a, &UnreachableError{h.Hub, err}
 	case a.Refusal != "":
 		return a, fmt.Errorf("the hub refuses: %w", &member.Refusal{Reason: a.Refusal, Retry: a.Retry})
 	case a.Identity == "" || a.ID == "" || len(a.Bus) == 0:
-		return a, fmt.Errorf("ask hub %s: the answer is not one of a hub", h.Hub)
+		return a, &UnreachableError{h.Hub, errNoAnswer}
 	}
 	return a, nil
 }

@@ -85,7 +85,7 @@ func (h *hub) invite(t *testing.T, i member.Invitation) member.Token {
 func prepare(t *testing.T, h *hub, token member.Token) (*Home, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "node")
-	home, err := Prepare(dir, h.address, token)
+	home, err := Prepare(durable.OS(), dir, h.address, token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,20 +122,20 @@ func TestJoin(t *testing.T) {
 		t.Error("the secret of the invitation is still on disk")
 	}
 	// The next process has the same membership, and renews it.
-	again, err := Open(dir)
+	again, err := Open(durable.OS(), dir)
 	if err != nil || again.ID != home.ID {
 		t.Fatal(err)
 	}
 	if err := again.Ask(t.Context(), About{Machine: "m1"}); err != nil || again.ID != home.ID {
 		t.Errorf("renew: %v", err)
 	}
-	if _, err := Prepare(dir, h.address, h.invite(t, member.Invitation{})); err == nil {
+	if _, err := Prepare(durable.OS(), dir, h.address, h.invite(t, member.Invitation{})); err == nil {
 		t.Error("a member prepared to join again")
 	}
 	if err := again.Leave(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir); !errors.Is(err, ErrNotJoined) {
+	if _, err := Open(durable.OS(), dir); !errors.Is(err, ErrNotJoined) {
 		t.Errorf("after leaving: %v, want ErrNotJoined", err)
 	}
 }
@@ -161,7 +161,7 @@ func TestRefused(t *testing.T) {
 	if r := refusal(waiting.Ask(t.Context(), About{Machine: "m1"})); !r.Retry {
 		t.Errorf("waiting: %+v", r)
 	}
-	waiting, err := Open(dir) // the process ended meanwhile
+	waiting, err := Open(durable.OS(), dir) // the process ended meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestRotate(t *testing.T) {
 	if _, err := h.register.Rotate(now, nextPublic, "m1"); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Open(dir)
+	again, err := Open(durable.OS(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,11 @@
 // spine, a rack and a spine are elements. [Second] chooses the tests of a second stage: each
 // suspect against partners whose tests were good.
 //
+// A starved machine makes tests bad that cross nothing bad. A host says how late it was for times
+// of its own: a bad result of a late host is not judged. And [Culprits] takes the share of bad
+// tests that cross none of the accused for that of good paths, so that what disturbs all paths
+// accuses nothing.
+//
 // Results are documents and roll-ups; n² series never exist.
 //
 // # Units

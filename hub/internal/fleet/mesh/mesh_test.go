@@ -163,6 +163,59 @@ func measure(hosts []mesh.Host, slots [][]mesh.Test, f fault, spines int, rng *r
 	return out
 }
 
+// TestDisturbed: where a machine disturbs tests of all paths, by chance or all of some slots, no
+// element is accused of it; a host that is bad besides is still found.
+func TestDisturbed(t *testing.T) {
+	const trials = 40
+	hosts := inRacks(100, 10, 1)
+	bad := mesh.Element{Kind: mesh.HostElement, Name: "h00037"}
+	for _, noise := range []float64{0.1, 0.3} {
+		for _, burst := range []bool{false, true} {
+			innocent, found := 0, 0
+			for trial := range trials {
+				rng := rand.New(rand.NewPCG(uint64(trial), 11))
+				play := func(slots [][]mesh.Test, f fault) (all []mesh.Result) {
+					for _, slot := range slots {
+						one := measure(hosts, [][]mesh.Test{slot}, f, 1, rng)
+						all = append(all, one...)
+						hit := rng.Float64() < noise
+						for i := range one {
+							all[len(all)-len(one)+i].Spine = "" // no fabric says which
+							if hit && burst || !burst && rng.Float64() < noise {
+								all[len(all)-len(one)+i].Bad = true
+							}
+						}
+					}
+					return all
+				}
+				plan, err := mesh.Schedule(hosts, 5, mesh.Caps{}, uint64(trial))
+				if err != nil {
+					t.Fatal(err)
+				}
+				whole := func(f fault) []mesh.Suspect {
+					results := play(plan.Slots, f)
+					again := mesh.Second(hosts, results, 16, 10, uint64(trial))
+					return mesh.Culprits(hosts, append(results, play(mesh.Again(hosts, again, mesh.Caps{}), f)...), 8)
+				}
+				innocent += len(whole(fault{}))
+				if named := whole(fault{bad, 0.95}); len(named) > 0 && named[0].Element == bad {
+					found++
+				}
+			}
+			t.Logf("noise %.0f %%, whole slots %v: %d innocent elements named; the bad host is found in %d of %d", 100*noise,
+				burst, innocent, found, trials)
+			if innocent > trials/20 {
+				t.Errorf("noise %.0f %%, whole slots %v: %d innocent elements are named in %d trials", 100*noise, burst,
+					innocent, trials)
+			}
+			if noise <= 0.1 && !burst && found < trials*9/10 {
+				t.Errorf("noise %.0f %%, whole slots %v: the bad host is found in %d of %d trials", 100*noise, burst, found,
+					trials)
+			}
+		}
+	}
+}
+
 // TestPlantedFaults: five partners each and a second stage find each of twelve faults among 100
 // hosts in 95 of 100 trials.
 func TestPlantedFaults(t *testing.T) {

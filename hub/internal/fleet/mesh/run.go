@@ -3,6 +3,7 @@ package mesh
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -19,6 +20,8 @@ type Value struct {
 	// Failed is why the path gave no result, Refused why a host did not test: that says nothing of
 	// the path.
 	Failed, Refused string
+	// Late is the longest that the host which measured was late for a time of its own, in seconds.
+	Late float64
 }
 
 // Tester makes one test. While one of the hosts is in another test, the error is ErrBusy.
@@ -43,6 +46,8 @@ type Outcome struct {
 	Value
 	Bad    bool
 	Reason string
+	// Disturbed: the result is bad and says nothing, because the host that measured was starved.
+	Disturbed bool
 }
 
 // Report is the end of a campaign.
@@ -69,6 +74,9 @@ const (
 	// hosts with other work all round trips vary, and none of them is the path's.
 	badSpread = 10
 	badRate   = 0.5 // of the median of like tests
+	// tooLate is from when a host measures itself and not the path, in seconds. TCP sends a lost
+	// segment again after 0.2 s at least.
+	tooLate = 0.25
 )
 
 // Run makes the tests of a campaign, judges them, tests the suspects again, and names the culprits.
@@ -198,7 +206,7 @@ func (r *Report) judge(hosts []Host) {
 	for i := range r.Outcomes {
 		o := &r.Outcomes[i]
 		k := like(hosts, o)
-		o.Bad, o.Reason = true, ""
+		o.Bad, o.Reason, o.Disturbed = true, "", false
 		switch {
 		case o.Refused != "":
 			o.Bad = false
@@ -213,6 +221,10 @@ func (r *Report) judge(hosts []Host) {
 		default:
 			o.Bad = false
 		}
+		if o.Bad && o.Late > tooLate {
+			o.Bad, o.Disturbed = false, true
+			o.Reason = fmt.Sprintf("not judged: the host that measured was %.1f s late; without that: %s", o.Late, o.Reason)
+		}
 	}
 }
 
@@ -220,7 +232,7 @@ func (r *Report) judge(hosts []Host) {
 func (r *Report) results(load bool) []Result {
 	var out []Result
 	for _, o := range r.Outcomes {
-		if o.Load == load && o.Refused == "" {
+		if o.Load == load && o.Refused == "" && !o.Disturbed {
 			out = append(out, Result{Test: o.Test, Bad: o.Bad})
 		}
 	}

@@ -122,6 +122,18 @@ func TestRefusedSaysNothing(t *testing.T) {
 	if err != nil || len(r.Culprits) != 0 || slices.ContainsFunc(r.Outcomes, func(o mesh.Outcome) bool { return o.Bad }) {
 		t.Errorf("%v, %+v", err, r.Culprits)
 	}
+	// A host that was starved while it measured has not measured the path.
+	r, err = mesh.Run(t.Context(), mesh.Campaign{Hosts: l.hosts, Seed: 7, Pings: 5, Suspects: 8, Retests: 10},
+		func(ctx context.Context, from, to int, load bool) (mesh.Value, error) {
+			if from == 4 || to == 4 {
+				return mesh.Value{Failed: "time-out", Late: 1.5}, nil
+			}
+			return l.test(ctx, from, to, load)
+		})
+	disturbed := slices.IndexFunc(r.Outcomes, func(o mesh.Outcome) bool { return o.Disturbed && !o.Bad && o.Reason != "" })
+	if err != nil || len(r.Culprits) != 0 || disturbed < 0 {
+		t.Errorf("disturbed: %v, %+v", err, r.Culprits)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if _, err := mesh.Run(ctx, mesh.Campaign{Hosts: l.hosts, Pings: 2}, l.test); !errors.Is(err, context.Canceled) {

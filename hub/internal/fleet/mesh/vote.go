@@ -47,8 +47,12 @@ type Suspect struct {
 }
 
 const (
-	// falseAlarm is the probability that a test of a good path is bad.
+	// falseAlarm is the least probability that a test of a good path is bad; see Culprits.
 	falseAlarm = 0.02
+	// wary is what is added to enough where something disturbs all paths.
+	wary = 1.5
+	// surprise is by how many standard deviations more bad tests show that it is higher.
+	surprise = 3
 	// enough is the score above which an element is named, beyond the logarithm of the number of
 	// elements that could have got it by chance.
 	enough = 3
@@ -73,7 +77,10 @@ func elements(hosts []Host, r Result) []Element {
 }
 
 // Vote returns all elements that tests have crossed, the likeliest culprit first.
-func Vote(hosts []Host, results []Result) []Suspect {
+func Vote(hosts []Host, results []Result) []Suspect { return vote(hosts, results, falseAlarm) }
+
+// vote is Vote where a test of a good path is bad with a probability of alarm.
+func vote(hosts []Host, results []Result, alarm float64) []Suspect {
 	seen := make(map[Element]*Suspect)
 	for _, r := range results {
 		for _, e := range elements(hosts, r) {
@@ -92,7 +99,10 @@ func Vote(hosts []Host, results []Result) []Suspect {
 	for s := range maps.Values(seen) {
 		s.Score = math.Inf(-1)
 		for _, p := range severities {
-			score := float64(s.Bad)*math.Log(p/falseAlarm) + float64(s.Tests-s.Bad)*math.Log((1-p)/(1-falseAlarm))
+			if p <= alarm {
+				continue // it would be better than a good path
+			}
+			score := float64(s.Bad)*math.Log(p/alarm) + float64(s.Tests-s.Bad)*math.Log((1-p)/(1-alarm))
 			s.Score = max(s.Score, score)
 		}
 		all = append(all, *s)
@@ -105,13 +115,40 @@ func Vote(hosts []Host, results []Result) []Suspect {
 }
 
 // Culprits names the elements that the results accuse, one after the other: the bad tests across
-// the first are taken out before the next vote.
+// the first are taken out before the next vote. Where tests that cross none of the named are bad
+// more often than a few good paths explain, something disturbs them all, such as a starved machine:
+// the elements then have to be worse than that.
 func Culprits(hosts []Host, results []Result, most int) []Suspect {
+	for alarm := falseAlarm; ; {
+		named := accused(hosts, results, most, alarm)
+		tests, bad := 0., 0.
+		for _, r := range results {
+			crossed := elements(hosts, r)
+			if slices.ContainsFunc(named, func(s Suspect) bool { return slices.Contains(crossed, s.Element) }) {
+				continue
+			}
+			tests++
+			if r.Bad {
+				bad++
+			}
+		}
+		if len(named) == 0 || bad <= tests*alarm+surprise*math.Sqrt(tests*alarm*(1-alarm)) {
+			return named
+		}
+		alarm = bad / tests
+	}
+}
+
+// accused is Culprits where a test of a good path is bad with a probability of alarm.
+func accused(hosts []Host, results []Result, most int, alarm float64) []Suspect {
 	var named []Suspect
-	rest := slices.Clone(results)
+	rest, bound := slices.Clone(results), float64(enough)
+	if alarm > falseAlarm {
+		bound += wary
+	}
 	for len(named) < most {
-		votes := Vote(hosts, rest)
-		if len(votes) == 0 || votes[0].Score < enough+math.Log(float64(len(votes))) {
+		votes := vote(hosts, rest, alarm)
+		if len(votes) == 0 || votes[0].Score < bound+math.Log(float64(len(votes))) {
 			break
 		}
 		named = append(named, votes[0])

@@ -25,4 +25,7 @@ type Measured struct {
 	Busy       string   `json:"busy,omitempty"`
 	Refused    string   `json:"refused,omitempty"`
 	Failed     string   `json:"failed,omitempty"`
+	// LateSeconds is the longest that this host was late for a time of its own meanwhile: a starved
+	// host does not measure the path.
+	LateSeconds float64 `json:"late_seconds,omitempty"`
 }

@@ -32,7 +32,8 @@ const (
 	pingGap        = 20 * time.Millisecond
 	longestLoad    = 30 * time.Second
 	connectWithin  = 5 * time.Second
-	measureWithin  = 15 * time.Second // more than the test itself
+	measureWithin  = 15 * time.Second      // more than the test itself
+	lateLook       = 20 * time.Millisecond // of the watch for a starved host
 	unknownAddress = "an address that is not known"
 )
 
@@ -62,6 +63,36 @@ type load struct {
 // Measure measures. Its answer says whether the path, this host or the other one was the reason
 // for no result.
 func (p *Prober) Measure(ctx context.Context, q message.Measure) message.Measured {
+	stop := lateness()
+	m := p.measure(ctx, q)
+	m.LateSeconds = stop().Seconds()
+	return m
+}
+
+// lateness watches until it is stopped, and returns the longest that this process was late.
+func lateness() (stop func() time.Duration) {
+	end, most := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		var late time.Duration
+		ticker := time.NewTicker(lateLook)
+		defer ticker.Stop()
+		for before := time.Now(); ; before = time.Now() {
+			select {
+			case <-ticker.C:
+				late = max(late, time.Since(before)-lateLook)
+			case <-end:
+				most <- max(late, time.Since(before)-lateLook, 0)
+				return
+			}
+		}
+	}()
+	return func() time.Duration {
+		close(end)
+		return <-most
+	}
+}
+
+func (p *Prober) measure(ctx context.Context, q message.Measure) message.Measured {
 	if p.Now == nil {
 		p.Now = time.Now
 	}

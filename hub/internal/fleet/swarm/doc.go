@@ -3,9 +3,10 @@
 // # Model
 //
 // A [Swarm] runs nodes of package node with their own keys, connections and memberships, over real
-// TCP and TLS, and with a simulated source: everything but the reading of a host is what a host
-// runs. Hosts are of some classes, some have drifted, and their documents have the size of real
-// ones.
+// TCP and TLS, with a simulated source and a disk in memory: everything but the reading of a host
+// and its disk is what a host runs. The disks of ten thousand hosts are not one disk, and seven
+// syncs of each would be most of the result. Hosts are of some classes, some have drifted, and
+// their documents have the size of real ones.
 //
 // # Units
 //

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,12 +14,12 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/join"
 	"github.com/linerate/linerate/hub/internal/fleet/member"
 	"github.com/linerate/linerate/hub/internal/fleet/node"
+	"github.com/linerate/linerate/internal/base/durable"
 )
 
 // Options say what a swarm is.
 type Options struct {
 	Hosts    int
-	Dir      string // of the memberships
 	Address  string // where the hosts join
 	Token    member.Token
 	Document int // bytes of the document "inspect"; 0: 23 kB
@@ -82,7 +81,7 @@ func (s *Swarm) Run(ctx context.Context, o Options) {
 }
 
 func (s *Swarm) one(ctx context.Context, o Options, i int, joined func()) error {
-	home, err := join.Prepare(filepath.Join(o.Dir, fmt.Sprintf("h%06d", i)), o.Address, o.Token)
+	home, err := join.Prepare(durable.NewMem(), "/node", o.Address, o.Token)
 	if err != nil {
 		return err
 	}
