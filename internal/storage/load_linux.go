@@ -25,7 +25,8 @@ type load struct {
 	spec Spec
 	fd   int
 	size int64 // used part of the file, a multiple of the block
-	drop bool  // drop pages behind each read
+	drop bool  // drop pages behind reads
+	keep int64 // random reads of a thread whose pages stay until the next drop
 
 	base     time.Time     // the clock of the test
 	monotone time.Duration // the same moment on CLOCK_MONOTONIC, for sleeps
@@ -49,6 +50,7 @@ type worker struct {
 	cpu              time.Duration // of the thread, in its loop
 	err              error
 
+	kept    int64 // reads whose pages were not dropped yet
 	offsets [batchOps]int64
 	took    [batchOps]time.Duration
 	done    int // operations of the batch
@@ -57,6 +59,13 @@ type worker struct {
 // dropBytes is how far behind a sequential reader pages are dropped: more than any read-ahead
 // window, so that dropping does not discard what is about to be read.
 const dropBytes = 8 << 20
+
+// Of the blocks of a file, at most one in keptShare stays in memory behind random reads, and at
+// most mostKept of a thread.
+const (
+	keptShare = 1000
+	mostKept  = 256
+)
 
 // now is the time of the test's clock.
 func (l *load) now() time.Duration { return time.Since(l.base) }
@@ -101,16 +110,24 @@ func (w *worker) record(latency time.Duration) {
 	w.nanoseconds.Store(w.sum)
 }
 
-// behind drops pages after a read at an offset.
-func (l *load) behind(offset int64) {
+// behind drops pages after a read at an offset. Those of random reads go many at a time, as long
+// as next to no read can find one of them.
+func (l *load) behind(w *worker, offset int64) {
 	if !l.drop {
 		return
 	}
+	random := l.spec.Test.Random()
+	if w.kept++; random && w.kept < l.keep {
+		return
+	}
+	w.kept = 0
 	sys.ReleaseProcessor()
 	defer sys.HoldProcessor()
 	// An error leaves pages in memory, which the verdict sees.
 	switch block := int64(l.spec.BlockBytes); {
-	case l.spec.Test.Random():
+	case random && l.keep > 1:
+		_ = sys.DropPages(l.fd, 0, 0)
+	case random:
 		_ = sys.DropPages(l.fd, offset, block)
 	case offset%dropBytes < block && offset >= 2*dropBytes:
 		_ = sys.DropPages(l.fd, offset-2*dropBytes, dropBytes)
@@ -126,6 +143,7 @@ func newLoad(spec Spec, fd int, size int64) *load {
 	if spec.Engine == Psync {
 		threads = spec.Depth
 	}
+	l.keep = min(max(size/int64(max(spec.BlockBytes, 1))/keptShare/int64(threads), 1), mostKept)
 	for range threads {
 		l.workers = append(l.workers, &worker{latency: stats.NewHistogram(),
 			random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
@@ -185,18 +203,20 @@ func (l *load) run(ctx context.Context) error {
 	l.base, l.monotone = time.Now(), sys.Monotonic()
 	l.begun.Store(true)
 	all.Wait()
-	var errs []error
+	if l.drop && l.spec.Test.Random() {
+		_ = sys.DropPages(l.fd, 0, 0) // what the threads kept; an error as in behind
+	}
 	for _, w := range l.workers {
 		if w.err != nil {
-			errs = append(errs, w.err)
-			break // one reason is enough: the others fail alike
+			return w.err // one reason is enough: the others fail alike
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
-// turn is the longest time in which a thread does not make way for the runtime.
-const turn = time.Second
+// turn is the longest time in which a thread does not make way for the runtime, which stops the
+// world for nothing while a test runs.
+const turn = 10 * time.Second
 
 // failure is an operation that failed, or moved fewer bytes than it should.
 type failure struct {
@@ -241,11 +261,16 @@ func (l *load) calling(w *worker, buffer []byte) *failure {
 	return nil
 }
 
+// largeBlock is a block whose stamps take time.
+const largeBlock = 64 << 10
+
 // batch is a number of operations in a row, until a time of the test's clock. The loop touches
-// little memory: 64 threads share the cache of a processor.
+// little memory, because 64 threads share the cache of a processor, and calls nothing that looks at
+// the runtime's request to make way.
 func (l *load) batch(w *worker, buffer []byte, until time.Duration) *failure {
 	writes, random := l.spec.Test.Writes(), l.spec.Test.Random()
-	began := l.now()
+	until += l.monotone
+	began := sys.HeldClock()
 	for w.done = 0; w.done < batchOps && began < until && !l.stop.Load(); w.done++ {
 		offset, number := w.offsets[w.done], int64(0)
 		if writes || !random {
@@ -256,18 +281,20 @@ func (l *load) batch(w *worker, buffer []byte, until time.Duration) *failure {
 		}
 		if writes {
 			stamp(buffer, number)
-			began = l.now()
+			if len(buffer) > largeBlock {
+				began = sys.HeldClock()
+			}
 		}
 		n, err := l.call(buffer, offset)
 		if err != nil || n != len(buffer) {
 			return &failure{buffer, offset, n, err}
 		}
-		now := l.now()
+		now := sys.HeldClock()
 		w.took[w.done] = now - began
 		began = now
 		if l.drop {
-			l.behind(offset)
-			began = l.now()
+			l.behind(w, offset)
+			began = sys.HeldClock()
 		}
 	}
 	return nil
@@ -297,12 +324,14 @@ func (l *load) paced(w *worker, buffer []byte) *failure {
 			return &failure{buffer, offset, n, err}
 		}
 		w.record(l.now() - due)
-		l.behind(offset)
+		l.behind(w, offset)
 	}
 	return nil
 }
 
 // call is one system call, or two with an fdatasync.
+//
+//go:nosplit
 func (l *load) call(buffer []byte, offset int64) (n int, err error) {
 	for {
 		switch {
@@ -491,7 +520,7 @@ func (q *queue) reap() {
 			continue
 		}
 		q.w.record(now - q.began[i])
-		q.behind(q.at[i])
+		q.behind(q.w, q.at[i])
 	}
 }
 

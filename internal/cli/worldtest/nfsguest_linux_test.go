@@ -181,8 +181,8 @@ func (d diskGuest) nfsNotPermitted() {
 // leavesFile is what a sweep says when it cannot remove its own file.
 const leavesFile = `a\s+file\s+is\s+left\s+in\s+the\s+export:\s+remove\s+\.linerate-nfs-guest-`
 
-// nfsFault breaks a sweep in the middle: it ends with one sentence, nothing stays mounted, and other
-// files of the export are as before.
+// nfsFault breaks a sweep in the middle: it ends with one sentence, nothing stays mounted, and
+// other files of the export are as before.
 func (d diskGuest) nfsFault(flags, fault, repair, says string) {
 	const others = `cat /proc/mounts
 		cd /export

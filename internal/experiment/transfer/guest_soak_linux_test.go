@@ -41,8 +41,8 @@ func TestGuestSmallRing(t *testing.T) {
 }
 
 // TestGuestLongPath: 300 ms away, and a client with four slots. The sweep starts from 64 KiB on one
-// connection, of which 256 KiB are in flight, and keeps large reads and several connections: each of
-// them begins with a small window, and a mount of a few megabytes never leaves its slow start.
+// connection, of which 256 KiB are in flight, and keeps large reads and several connections: each
+// begins with a small window, and a read of a few megabytes never leaves its slow start.
 func TestGuestLongPath(t *testing.T) {
 	testenv.Need(t, testenv.Long)
 	if !guesttest.In(t) {
@@ -54,7 +54,7 @@ func TestGuestLongPath(t *testing.T) {
 	must(t, put(slots, "4"))
 	defer func() { must(t, put(slots, strings.TrimSpace(string(before)))) }()
 	s := newServer(t, 1<<20)
-	// The ring holds whatever is in flight, and netem too: nothing is lost, so the delay is the matter.
+	// Ring and netem hold whatever is in flight: nothing is lost, so the delay is the matter.
 	sh(t, "ethtool -G "+s.near+" rx 4096")
 	s.in("tc qdisc add dev " + s.card + " root netem delay 300ms limit 100000")
 	must(t, put("/proc/sys/net/ipv4/tcp_rmem", "4096 1048576 16777216"))
