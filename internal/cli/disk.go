@@ -60,7 +60,7 @@ kernel's counters show it. Otherwise the result names what answered, and the exi
 Ways past the page cache:
 
   direct    O_DIRECT
-  dropped   pages are dropped before the test and behind the reads, and the result is checked
+  dropped   pages are dropped before the test and behind each read, and the result is checked
   group     linerate enters a memory control group of its own, with 16 MiB for pages (root)
   pinned    linerate locks memory until a twentieth is left, 32 to 256 MiB, and gives it back at the
             end; this slows other programs, and any end of linerate frees the memory (root)

@@ -22,7 +22,7 @@
 // # Ways past the cache
 //
 //	direct    O_DIRECT; checked afterwards, because tmpfs accepts it and btrfs falls back silently
-//	dropped   pages are dropped behind the reads (POSIX_FADV_DONTNEED after fdatasync), and checked
+//	dropped   pages are dropped behind each read (POSIX_FADV_DONTNEED after fdatasync), and checked
 //	group     a memory control group of version 1 or 2 around this process, 16 MiB and its buffers
 //	pinned    this process locks memory until [LeftBytes] are available; the kernel frees the memory
 //	          at every end of the process, and ends this process first when memory runs out

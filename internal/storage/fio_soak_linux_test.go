@@ -77,6 +77,9 @@ type compared struct {
 	name string
 	spec storage.Spec
 	fio  string
+	// most is the bound of the processor time of an operation, as a share of fio's. Where it is above
+	// 1, docs/evidence/disk.md says why.
+	most float64
 }
 
 // besideFio compares with fio on a disk of known latencies. The clock counts instructions: neither
@@ -91,7 +94,7 @@ func besideFio(t *testing.T, all ...compared) {
 		// Idle time costs a counted guest nothing: one in flight gets enough operations for a p99.
 		c.spec.Duration = time.Second
 		if c.spec.Depth == 1 {
-			c.spec.Duration = 4 * time.Second
+			c.spec.Duration = 16 * time.Second
 		}
 		c.spec.Interval, c.spec.BlockBytes = time.Second, 4096
 		var ratios [4][]float64
@@ -117,7 +120,7 @@ func besideFio(t *testing.T, all ...compared) {
 			if i < 3 && (median < 0.95 || median > 1.05) {
 				t.Errorf("%s: %s is %.3f of fio's", c.name, name, median)
 			}
-			if i == 3 && median > 1 {
+			if i == 3 && median > c.most {
 				t.Errorf("%s: an operation takes %.3f of fio's processor time", c.name, median)
 			}
 		}
@@ -139,9 +142,9 @@ func write(e storage.Engine, depth int) storage.Spec {
 func TestBesideFioThreads(t *testing.T) {
 	const flags = "--rw=randread --direct=1 --ioengine=psync"
 	besideFio(t,
-		compared{"direct, psync, 1", read(storage.Psync, storage.Direct, 1), flags},
-		compared{"direct, psync, 16", read(storage.Psync, storage.Direct, 16), flags + " --numjobs=16"},
-		compared{"direct, psync, 64", read(storage.Psync, storage.Direct, 64), flags + " --numjobs=64"},
+		compared{"direct, psync, 1", read(storage.Psync, storage.Direct, 1), flags, 1.05},
+		compared{"direct, psync, 16", read(storage.Psync, storage.Direct, 16), flags + " --numjobs=16", 1.05},
+		compared{"direct, psync, 64", read(storage.Psync, storage.Direct, 64), flags + " --numjobs=64", 1.05},
 	)
 }
 
@@ -149,9 +152,9 @@ func TestBesideFioThreads(t *testing.T) {
 func TestBesideFioRing(t *testing.T) {
 	const flags = "--rw=randread --direct=1 --ioengine=io_uring --iodepth="
 	besideFio(t,
-		compared{"direct, io_uring, 1", read(storage.IOUring, storage.Direct, 1), flags + "1"},
-		compared{"direct, io_uring, 16", read(storage.IOUring, storage.Direct, 16), flags + "16"},
-		compared{"direct, io_uring, 64", read(storage.IOUring, storage.Direct, 64), flags + "64"},
+		compared{"direct, io_uring, 1", read(storage.IOUring, storage.Direct, 1), flags + "1", 1},
+		compared{"direct, io_uring, 16", read(storage.IOUring, storage.Direct, 16), flags + "16", 1},
+		compared{"direct, io_uring, 64", read(storage.IOUring, storage.Direct, 64), flags + "64", 1},
 	)
 }
 
@@ -162,12 +165,12 @@ func TestBesideFioOtherWays(t *testing.T) {
 		durable = "--rw=randwrite --direct=1 --sync=dsync --ioengine="
 	)
 	besideFio(t,
-		compared{"invalidated, psync, 1", read(storage.Psync, storage.Dropped, 1), cached + "psync"},
-		compared{"invalidated, psync, 16", read(storage.Psync, storage.Dropped, 16), cached + "psync --numjobs=16"},
-		compared{"dsync, psync, 1", write(storage.Psync, 1), durable + "psync"},
-		compared{"dsync, psync, 16", write(storage.Psync, 16), durable + "psync --numjobs=16"},
-		compared{"dsync, io_uring, 1", write(storage.IOUring, 1), durable + "io_uring"},
-		compared{"dsync, io_uring, 16", write(storage.IOUring, 16), durable + "io_uring --iodepth=16"},
+		compared{"invalidated, psync, 1", read(storage.Psync, storage.Dropped, 1), cached + "psync", 2.3},
+		compared{"invalidated, psync, 16", read(storage.Psync, storage.Dropped, 16), cached + "psync --numjobs=16", 2.3},
+		compared{"dsync, psync, 1", write(storage.Psync, 1), durable + "psync", 1.15},
+		compared{"dsync, psync, 16", write(storage.Psync, 16), durable + "psync --numjobs=16", 1.15},
+		compared{"dsync, io_uring, 1", write(storage.IOUring, 1), durable + "io_uring", 1},
+		compared{"dsync, io_uring, 16", write(storage.IOUring, 16), durable + "io_uring --iodepth=16", 1},
 	)
 }
 

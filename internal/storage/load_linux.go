@@ -25,8 +25,7 @@ type load struct {
 	spec Spec
 	fd   int
 	size int64 // used part of the file, a multiple of the block
-	drop bool  // drop pages behind reads
-	keep int64 // random reads of a thread whose pages stay until the next drop
+	drop bool  // drop pages behind each read
 
 	base     time.Time     // the clock of the test
 	monotone time.Duration // the same moment on CLOCK_MONOTONIC, for sleeps
@@ -50,7 +49,6 @@ type worker struct {
 	cpu              time.Duration // of the thread, in its loop
 	err              error
 
-	kept    int64 // reads whose pages were not dropped yet
 	offsets [batchOps]int64
 	took    [batchOps]time.Duration
 	done    int // operations of the batch
@@ -59,13 +57,6 @@ type worker struct {
 // dropBytes is how far behind a sequential reader pages are dropped: more than any read-ahead
 // window, so that dropping does not discard what is about to be read.
 const dropBytes = 8 << 20
-
-// Of the blocks of a file, at most one in keptShare stays in memory behind random reads, and at
-// most mostKept of a thread.
-const (
-	keptShare = 1000
-	mostKept  = 256
-)
 
 // now is the time of the test's clock.
 func (l *load) now() time.Duration { return time.Since(l.base) }
@@ -110,24 +101,17 @@ func (w *worker) record(latency time.Duration) {
 	w.nanoseconds.Store(w.sum)
 }
 
-// behind drops pages after a read at an offset. Those of random reads go many at a time, as long
-// as next to no read can find one of them.
-func (l *load) behind(w *worker, offset int64) {
+// behind drops pages after a read at an offset. To drop the pages of many random reads at once
+// costs more: pages that other threads are about to copy make the kernel wait for all processors.
+func (l *load) behind(offset int64) {
 	if !l.drop {
 		return
 	}
-	random := l.spec.Test.Random()
-	if w.kept++; random && w.kept < l.keep {
-		return
-	}
-	w.kept = 0
 	sys.ReleaseProcessor()
 	defer sys.HoldProcessor()
 	// An error leaves pages in memory, which the verdict sees.
 	switch block := int64(l.spec.BlockBytes); {
-	case random && l.keep > 1:
-		_ = sys.DropPages(l.fd, 0, 0)
-	case random:
+	case l.spec.Test.Random():
 		_ = sys.DropPages(l.fd, offset, block)
 	case offset%dropBytes < block && offset >= 2*dropBytes:
 		_ = sys.DropPages(l.fd, offset-2*dropBytes, dropBytes)
@@ -143,7 +127,6 @@ func newLoad(spec Spec, fd int, size int64) *load {
 	if spec.Engine == Psync {
 		threads = spec.Depth
 	}
-	l.keep = min(max(size/int64(max(spec.BlockBytes, 1))/keptShare/int64(threads), 1), mostKept)
 	for range threads {
 		l.workers = append(l.workers, &worker{latency: stats.NewHistogram(),
 			random: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
@@ -203,9 +186,6 @@ func (l *load) run(ctx context.Context) error {
 	l.base, l.monotone = time.Now(), sys.Monotonic()
 	l.begun.Store(true)
 	all.Wait()
-	if l.drop && l.spec.Test.Random() {
-		_ = sys.DropPages(l.fd, 0, 0) // what the threads kept; an error as in behind
-	}
 	for _, w := range l.workers {
 		if w.err != nil {
 			return w.err // one reason is enough: the others fail alike
@@ -293,7 +273,7 @@ func (l *load) batch(w *worker, buffer []byte, until time.Duration) *failure {
 		w.took[w.done] = now - began
 		began = now
 		if l.drop {
-			l.behind(w, offset)
+			l.behind(offset)
 			began = sys.HeldClock()
 		}
 	}
@@ -324,7 +304,7 @@ func (l *load) paced(w *worker, buffer []byte) *failure {
 			return &failure{buffer, offset, n, err}
 		}
 		w.record(l.now() - due)
-		l.behind(w, offset)
+		l.behind(offset)
 	}
 	return nil
 }
@@ -520,7 +500,7 @@ func (q *queue) reap() {
 			continue
 		}
 		q.w.record(now - q.began[i])
-		q.behind(q.w, q.at[i])
+		q.behind(q.at[i])
 	}
 }
 
