@@ -167,8 +167,8 @@ func TestBesideFioOtherWays(t *testing.T) {
 	besideFio(t,
 		compared{"invalidated, psync, 1", read(storage.Psync, storage.Dropped, 1), cached + "psync", 2.3},
 		compared{"invalidated, psync, 16", read(storage.Psync, storage.Dropped, 16), cached + "psync --numjobs=16", 2.3},
-		compared{"dsync, psync, 1", write(storage.Psync, 1), durable + "psync", 1.15},
-		compared{"dsync, psync, 16", write(storage.Psync, 16), durable + "psync --numjobs=16", 1.15},
+		compared{"dsync, psync, 1", write(storage.Psync, 1), durable + "psync", 1.1},
+		compared{"dsync, psync, 16", write(storage.Psync, 16), durable + "psync --numjobs=16", 1.1},
 		compared{"dsync, io_uring, 1", write(storage.IOUring, 1), durable + "io_uring", 1},
 		compared{"dsync, io_uring, 16", write(storage.IOUring, 16), durable + "io_uring --iodepth=16", 1},
 	)
