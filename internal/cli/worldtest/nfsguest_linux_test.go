@@ -105,6 +105,7 @@ func TestNFSInGuest(t *testing.T) {
 	d.sh(fmt.Sprintf(nfsSetup, guest.CardAddress(0), guest.CardAddress(1)))
 	t.Run("waits", func(t *testing.T) { d.with(t).nfsWaits() })
 	t.Run("not permitted", func(t *testing.T) { d.with(t).nfsNotPermitted() })
+	t.Run("not there", func(t *testing.T) { d.with(t).nfsNotThere() })
 	d.sh("head -c 2097152 /dev/urandom >/export/whole; sync")
 	for _, c := range []struct{ name, flags, fault, repair, says string }{
 		{"interrupted", "", "kill -INT $sweep", "", "status 130\n.*linerate: interrupted"},
@@ -175,6 +176,26 @@ func (d diskGuest) nfsNotPermitted() {
 	status, out, errw := d.run("exec setpriv --reuid 65534 --regid 65534 --clear-groups linerate nfs tune 10.9.0.1:/")
 	if status != 10 || out != "" || !strings.Contains(errw, "make a private mount namespace: operation not permitted") {
 		d.t.Errorf("exit status %d\n%s%s", status, out, errw)
+	}
+}
+
+// nfsNotThere: an export that the server does not have, and a path that is no NFS mount, get one
+// sentence each.
+func (d diskGuest) nfsNotThere() {
+	before := d.sh("cat /proc/mounts")
+	for args, says := range map[string]string{
+		"tune 10.9.0.1:/nowhere": "nfs tune: mount 10.9.0.1:/nowhere (vers=4.2): no such file or directory",
+		"/proc":                  "nfs /proc: not an NFS mount",
+		"/export/big":            "nfs /export/big: not an NFS mount",
+		"/nowhere":               "nfs /nowhere: file does not exist",
+	} {
+		status, out, errw := d.run("exec linerate nfs " + args)
+		if status != 1 || out != "" || errw != "linerate: "+says+"\n" {
+			d.t.Errorf("nfs %s: exit status %d\n%s%s", args, status, out, errw)
+		}
+	}
+	if left := d.sh("sh /servers"); strings.TrimSpace(left) != "" || d.sh("cat /proc/mounts") != before {
+		d.t.Errorf("still mounted: %s", left)
 	}
 }
 
