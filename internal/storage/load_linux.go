@@ -167,6 +167,8 @@ func (l *load) run(ctx context.Context) error {
 			case w.err != nil:
 			case l.spec.Engine == IOUring:
 				w.err = l.queueing(w, buffers)
+			case l.bursts():
+				w.err = l.bursting(w, buffers[i])
 			default:
 				sys.HoldProcessor()
 				f := l.calling(w, buffers[i])
