@@ -22,12 +22,13 @@ func (l *load) bursting(w *worker, buffer []byte) error {
 		step = min(step, l.spec.Interval/2)
 	}
 	var b sys.Burst
+	used := len(b.Offsets) // of the offsets: a slow disk needs few of them in a burst
 	for !l.stop.Load() {
 		now := l.now()
 		if now >= l.spec.Duration {
 			return nil
 		}
-		for i := range b.Offsets {
+		for i := range used {
 			b.Offsets[i] = l.offset(w, 0)
 		}
 		until := min(now+step, l.spec.Duration)
@@ -35,6 +36,7 @@ func (l *load) bursting(w *worker, buffer []byte) error {
 		for _, took := range b.Took[:b.Done] {
 			w.record(time.Duration(took))
 		}
+		used = b.Done
 		if failed {
 			return l.failed(&failure{buffer, b.Offsets[b.Done], b.Got, err})
 		}

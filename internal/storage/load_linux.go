@@ -218,6 +218,7 @@ func (l *load) calling(w *worker, buffer []byte) *failure {
 	if l.spec.Interval > 0 {
 		step = min(step, l.spec.Interval/2)
 	}
+	used := len(w.offsets) // of the offsets
 	for way := l.now() + turn; !l.stop.Load(); {
 		now := l.now()
 		if now >= l.spec.Duration {
@@ -228,7 +229,7 @@ func (l *load) calling(w *worker, buffer []byte) *failure {
 			way = l.now() + turn
 		}
 		if l.spec.Test.Random() {
-			for i := range w.offsets {
+			for i := range used {
 				w.offsets[i] = l.offset(w, 0)
 			}
 		}
@@ -236,6 +237,7 @@ func (l *load) calling(w *worker, buffer []byte) *failure {
 		for _, took := range w.took[:w.done] {
 			w.record(took)
 		}
+		used = w.done
 		if f != nil {
 			return f
 		}

@@ -9,11 +9,11 @@ import (
 )
 
 // A burst is a loop of reads that calls no function which looks at the runtime's request to make
-// way (see [HoldProcessor]), in a thread that takes no such signal ([HoldThread]). Beside many other
-// threads it costs less than a goroutine that holds its processor.
+// way (see [HoldProcessor]), in a thread that takes no such signal ([HoldThread]). Many threads
+// side by side spend less time in bursts than while they hold their processors.
 
 // BurstOps is the largest number of reads of a [Burst].
-const BurstOps = 1024
+const BurstOps = 256
 
 // Burst is a number of reads in a row. One goroutine uses it.
 type Burst struct {
