@@ -101,7 +101,8 @@ func (w *worker) record(latency time.Duration) {
 	w.nanoseconds.Store(w.sum)
 }
 
-// behind drops pages after a read at an offset.
+// behind drops pages after a read at an offset. To drop the pages of many random reads at once
+// costs more: pages that other threads are about to copy make the kernel wait for all processors.
 func (l *load) behind(offset int64) {
 	if !l.drop {
 		return
@@ -166,6 +167,8 @@ func (l *load) run(ctx context.Context) error {
 			case w.err != nil:
 			case l.spec.Engine == IOUring:
 				w.err = l.queueing(w, buffers)
+			case l.bursts():
+				w.err = l.bursting(w, buffers[i])
 			default:
 				sys.HoldProcessor()
 				f := l.calling(w, buffers[i])
@@ -185,18 +188,17 @@ func (l *load) run(ctx context.Context) error {
 	l.base, l.monotone = time.Now(), sys.Monotonic()
 	l.begun.Store(true)
 	all.Wait()
-	var errs []error
 	for _, w := range l.workers {
 		if w.err != nil {
-			errs = append(errs, w.err)
-			break // one reason is enough: the others fail alike
+			return w.err // one reason is enough: the others fail alike
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
-// turn is the longest time in which a thread does not make way for the runtime.
-const turn = time.Second
+// turn is the longest time in which a thread does not make way for the runtime, which stops the
+// world for nothing while a test runs.
+const turn = 10 * time.Second
 
 // failure is an operation that failed, or moved fewer bytes than it should.
 type failure struct {
@@ -216,6 +218,7 @@ func (l *load) calling(w *worker, buffer []byte) *failure {
 	if l.spec.Interval > 0 {
 		step = min(step, l.spec.Interval/2)
 	}
+	used := len(w.offsets) // of the offsets
 	for way := l.now() + turn; !l.stop.Load(); {
 		now := l.now()
 		if now >= l.spec.Duration {
@@ -226,7 +229,7 @@ func (l *load) calling(w *worker, buffer []byte) *failure {
 			way = l.now() + turn
 		}
 		if l.spec.Test.Random() {
-			for i := range w.offsets {
+			for i := range used {
 				w.offsets[i] = l.offset(w, 0)
 			}
 		}
@@ -234,6 +237,7 @@ func (l *load) calling(w *worker, buffer []byte) *failure {
 		for _, took := range w.took[:w.done] {
 			w.record(took)
 		}
+		used = w.done
 		if f != nil {
 			return f
 		}
@@ -241,11 +245,16 @@ func (l *load) calling(w *worker, buffer []byte) *failure {
 	return nil
 }
 
+// largeBlock is a block whose stamps take time.
+const largeBlock = 64 << 10
+
 // batch is a number of operations in a row, until a time of the test's clock. The loop touches
-// little memory: 64 threads share the cache of a processor.
+// little memory, because 64 threads share the cache of a processor, and calls nothing that looks at
+// the runtime's request to make way.
 func (l *load) batch(w *worker, buffer []byte, until time.Duration) *failure {
 	writes, random := l.spec.Test.Writes(), l.spec.Test.Random()
-	began := l.now()
+	until += l.monotone
+	began := sys.HeldClock()
 	for w.done = 0; w.done < batchOps && began < until && !l.stop.Load(); w.done++ {
 		offset, number := w.offsets[w.done], int64(0)
 		if writes || !random {
@@ -256,18 +265,20 @@ func (l *load) batch(w *worker, buffer []byte, until time.Duration) *failure {
 		}
 		if writes {
 			stamp(buffer, number)
-			began = l.now()
+			if len(buffer) > largeBlock {
+				began = sys.HeldClock()
+			}
 		}
 		n, err := l.call(buffer, offset)
 		if err != nil || n != len(buffer) {
 			return &failure{buffer, offset, n, err}
 		}
-		now := l.now()
+		now := sys.HeldClock()
 		w.took[w.done] = now - began
 		began = now
 		if l.drop {
 			l.behind(offset)
-			began = l.now()
+			began = sys.HeldClock()
 		}
 	}
 	return nil
@@ -303,6 +314,8 @@ func (l *load) paced(w *worker, buffer []byte) *failure {
 }
 
 // call is one system call, or two with an fdatasync.
+//
+//go:nosplit
 func (l *load) call(buffer []byte, offset int64) (n int, err error) {
 	for {
 		switch {

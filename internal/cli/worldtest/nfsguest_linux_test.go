@@ -105,6 +105,7 @@ func TestNFSInGuest(t *testing.T) {
 	d.sh(fmt.Sprintf(nfsSetup, guest.CardAddress(0), guest.CardAddress(1)))
 	t.Run("waits", func(t *testing.T) { d.with(t).nfsWaits() })
 	t.Run("not permitted", func(t *testing.T) { d.with(t).nfsNotPermitted() })
+	t.Run("not there", func(t *testing.T) { d.with(t).nfsNotThere() })
 	d.sh("head -c 2097152 /dev/urandom >/export/whole; sync")
 	for _, c := range []struct{ name, flags, fault, repair, says string }{
 		{"interrupted", "", "kill -INT $sweep", "", "status 130\n.*linerate: interrupted"},
@@ -178,11 +179,31 @@ func (d diskGuest) nfsNotPermitted() {
 	}
 }
 
+// nfsNotThere: an export that the server does not have, and a path that is no NFS mount, get one
+// sentence each.
+func (d diskGuest) nfsNotThere() {
+	before := d.sh("cat /proc/mounts")
+	for args, says := range map[string]string{
+		"tune 10.9.0.1:/nowhere": "nfs tune: mount 10.9.0.1:/nowhere (vers=4.2): no such file or directory",
+		"/proc":                  "nfs /proc: not an NFS mount",
+		"/export/big":            "nfs /export/big: not an NFS mount",
+		"/nowhere":               "nfs /nowhere: file does not exist",
+	} {
+		status, out, errw := d.run("exec linerate nfs " + args)
+		if status != 1 || out != "" || errw != "linerate: "+says+"\n" {
+			d.t.Errorf("nfs %s: exit status %d\n%s%s", args, status, out, errw)
+		}
+	}
+	if left := d.sh("sh /servers"); strings.TrimSpace(left) != "" || d.sh("cat /proc/mounts") != before {
+		d.t.Errorf("still mounted: %s", left)
+	}
+}
+
 // leavesFile is what a sweep says when it cannot remove its own file.
 const leavesFile = `a\s+file\s+is\s+left\s+in\s+the\s+export:\s+remove\s+\.linerate-nfs-guest-`
 
-// nfsFault breaks a sweep in the middle: it ends with one sentence, nothing stays mounted, and other
-// files of the export are as before.
+// nfsFault breaks a sweep in the middle: it ends with one sentence, nothing stays mounted, and
+// other files of the export are as before.
 func (d diskGuest) nfsFault(flags, fault, repair, says string) {
 	const others = `cat /proc/mounts
 		cd /export

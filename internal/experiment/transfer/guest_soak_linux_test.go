@@ -4,8 +4,11 @@ package transfer
 
 import (
 	"errors"
+	"os"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/knob"
@@ -34,6 +37,38 @@ func TestGuestSmallRing(t *testing.T) {
 		if x := pointOf(t, r, size); x.Fits == nil || *x.Fits != (size < 128<<10) || (x.OutOfOrder > 0) == *x.Fits {
 			t.Errorf("%+v", x)
 		}
+	}
+}
+
+// TestGuestLongPath: 300 ms away, and a client with four slots. The sweep starts from 64 KiB on one
+// connection, of which 256 KiB are in flight, and keeps large reads and several connections: each
+// begins with a small window, and a read of a few megabytes never leaves its slow start.
+func TestGuestLongPath(t *testing.T) {
+	testenv.Need(t, testenv.Long)
+	if !guesttest.In(t) {
+		return
+	}
+	const slots = "/sys/module/nfs/parameters/max_session_slots"
+	before, err := os.ReadFile(slots)
+	must(t, err)
+	must(t, put(slots, "4"))
+	defer func() { must(t, put(slots, strings.TrimSpace(string(before)))) }()
+	s := newServer(t, 1<<20)
+	// Ring and netem hold whatever is in flight: nothing is lost, so the delay is the matter.
+	sh(t, "ethtool -G "+s.near+" rx 4096")
+	s.in("tc qdisc add dev " + s.card + " root netem delay 300ms limit 100000")
+	must(t, put("/proc/sys/net/ipv4/tcp_rmem", "4096 1048576 16777216"))
+	s.call(func() error { return put("/proc/sys/net/ipv4/tcp_wmem", "4096 1048576 16777216") })
+	p := plan()
+	p.Base.ReadSize, p.Base.ReadAhead, p.Size = 64<<10, 8<<20, 4<<20
+	p.Segment, p.Patience = 20*time.Second, time.Minute // the whole file in each segment
+	r := swept(t, s, &bench{opened(t, p)}, p, Options{Factors: []Factor{ReadSize, Connections}, Sizes: []int64{1 << 20},
+		Card: Card{Name: s.near, MTU: 1500, Ring: 4096}})
+	if r.Best.ReadSize != 1<<20 || r.Best.Connections < 2 {
+		t.Errorf("best %+v", r.Best)
+	}
+	if f := r.Outcome.Final; f == nil || f.Low <= 1 {
+		t.Errorf("final %v", f)
 	}
 }
 

@@ -169,6 +169,8 @@ func ListExtents(fd int, size int64) (Extents, error) {
 // monitor neither polls for it every 20 µs nor hands the processor to another thread. That is 8 µs
 // of CPU time less for an operation of 50 µs. The caller lends a logical processor for each thread
 // that may sleep here, and has no garbage collection meanwhile, which would wait for the call.
+//
+//go:nosplit
 func HeldRead(fd int, p []byte, offset int64) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_PREAD64, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)),
 		uintptr(offset), uintptr(uint64(offset)>>32), 0)
@@ -179,6 +181,8 @@ func HeldRead(fd int, p []byte, offset int64) (int, error) {
 }
 
 // HeldWrite is described at [HeldRead].
+//
+//go:nosplit
 func HeldWrite(fd int, p []byte, offset int64, flags int) (int, error) {
 	v := unix.Iovec{Base: &p[0]}
 	v.SetLen(len(p))
@@ -192,6 +196,8 @@ func HeldWrite(fd int, p []byte, offset int64, flags int) (int, error) {
 }
 
 // HeldSync is fdatasync(2), as [HeldRead].
+//
+//go:nosplit
 func HeldSync(fd int) error {
 	if _, _, errno := unix.RawSyscall(unix.SYS_FDATASYNC, uintptr(fd), 0, 0); errno != 0 {
 		return errno
