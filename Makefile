@@ -31,6 +31,7 @@ test: setup ## the whole suite: namespaces, guests, browser, other programs; wha
 soak: setup ## the tests that repeat: kills, rulesets, NFS worlds, sound name servers, rollouts, ten thousand hosts; some hours
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 90m ./internal/firewall/...
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 1h -run TestGuest ./internal/experiment/transfer
+	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 11h -run TestGuestReload ./internal/change/knob/live
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 20h -run TestSoundResolvers ./internal/cli/worldtest
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) -C hub test -tags soak -vet=off -timeout 3h ./internal/fleet/...
 
