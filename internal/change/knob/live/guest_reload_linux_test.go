@@ -285,10 +285,6 @@ func TestGuestReload(t *testing.T) {
 				return !strings.Contains(line, "Wake-on") && !strings.Contains(line, "message level")
 			})
 		}
-		// An emulated card that says it can wakes the host.
-		if strings.Contains(strings.Join(alert(), "\n"), "Supports Wake-on: pumbg") {
-			command(t, "ethtool -s "+name+" wol ug")
-		}
 		awake := alert()
 		t.Logf("note: %q", awake)
 		if !strings.Contains(strings.Join(awake, "\n"), "message level: 0x00007035") {
