@@ -28,9 +28,13 @@ check: ## before each commit: formatting, vet, staticcheck, and the tests that n
 test: setup ## the whole suite: namespaces, guests, browser, other programs; what is missing fails
 	LINERATE_REQUIRE=$(REQUIRE) dev/test $(LINERATE_TEST_FLAGS)
 
-soak: setup ## the tests that repeat: kills, rulesets, NFS worlds, sound name servers, rollouts, ten thousand hosts; some hours
+soak: setup ## the tests that repeat: kills, power cuts, rulesets, cards, NFS worlds, sound name servers, rollouts, ten thousand hosts; some hours
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 90m ./internal/firewall/...
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 1h -run TestGuest ./internal/experiment/transfer
+	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 11h -run TestGuestReload ./internal/change/knob/live
+	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 3h -run TestReloadPowerCut ./cmd/linerate
+	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 2h -p 1 -parallel 1 \
+		-run 'TestThrottleLadder|TestBurstOnCardRing' ./internal/cli/worldtest
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 20h -run TestSoundResolvers ./internal/cli/worldtest
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) -C hub test -tags soak -vet=off -timeout 3h ./internal/fleet/...
 

@@ -62,11 +62,12 @@ var errStep = errors.New("the guest hangs: the step exceeds its bound")
 
 // host is a guest that can be restarted.
 type host struct {
-	t    *testing.T
-	ctx  context.Context
-	disk *guest.Disk
-	g    *guest.Guest
-	at   time.Time
+	t     *testing.T
+	ctx   context.Context
+	disk  *guest.Disk
+	cards []guest.Card
+	g     *guest.Guest
+	at    time.Time
 }
 
 // boot starts the system on the disk and returns when all its units have started.
@@ -74,7 +75,7 @@ func (h *host) boot(files ...guest.File) {
 	h.t.Helper()
 	ctx, cancel := context.WithTimeoutCause(h.ctx, stepPatience, errStep)
 	defer cancel()
-	g, err := guest.Boot(ctx, guest.Options{CPUs: 2, Disk: h.disk, Cards: cards, Files: files})
+	g, err := guest.Boot(ctx, guest.Options{CPUs: 2, Disk: h.disk, Cards: h.cards, Files: files})
 	if err != nil { // with the end of the console
 		h.t.Fatal(err)
 	}
@@ -199,13 +200,14 @@ var (
 	tuned    = []string{"0", "1400", "pfifo", "RX:512", "TX:256", "1300", "pfifo", "RX:256", "TX:256", "1"}
 )
 
-// newHost makes the disk of a host that ends with the test. The test runs beside others.
-func newHost(t *testing.T) *host {
+// newHost makes the disk of a host that ends with the test, which has a bound. The test runs beside
+// others.
+func newHost(t *testing.T, patience time.Duration) *host {
 	t.Helper()
 	testenv.Need(t, testenv.Guest)
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	h := &host{t: t, ctx: ctx, at: time.Now()}
+	h := &host{t: t, ctx: ctx, cards: cards, at: time.Now()}
 	var err error
 	if h.disk, err = guest.NewDisk(ctx, system); err != nil {
 		cancel()
@@ -228,7 +230,7 @@ func newHost(t *testing.T) *host {
 // systemd, udev, ifupdown and NetworkManager. The far side stays enabled meanwhile, and the boots
 // of the changes are also its own. One guest serves both, because its boot costs more than either.
 func TestUnderSystemd(t *testing.T) {
-	h := newHost(t)
+	h := newHost(t, patience)
 	files := []guest.File{program(t), hubProgram(t), asker(t)}
 	h.passed("programs")
 	h.boot(append(files, settings...)...)

@@ -7,8 +7,8 @@
 // A [Driver] is one module. Its parameters have no files in sysfs, so a note in /run records what
 // the module was loaded with; without a note, the configuration of modprobe is taken for what it
 // was loaded with. [Driver.Set] takes a picture of every interface of the driver (package standing,
-// its knobs, its sysctls, the affinity of its interrupts), records it in the note, and then goes
-// through these steps:
+// its knobs, its sysctls, the affinity of its interrupts, what wakes the host, the driver's message
+// level), records it in the note, and then goes through these steps:
 //
 //	note with the picture → unload → load → note of the parameters → name and dress → up →
 //	addresses, routes, … → knobs → compare → note without the picture
@@ -22,8 +22,8 @@
 // then follows the parameter, and its value from before comes back with the parameter's.
 //
 // Refused before anything is touched: what package standing cannot put back, an adapter whose
-// interface is in another network namespace, a module that something uses, and one whose file the
-// kernel cannot load.
+// interface is in another network namespace or wakes the host by a password, a module that
+// something uses, and one whose file the kernel cannot load.
 //
 // # Units
 //

@@ -50,8 +50,10 @@ type picture struct {
 type card struct {
 	Slot     string                 `json:"slot"`
 	Knobs    map[knob.ID]knob.Value `json:"knobs"`
-	Sysctls  map[string]string      `json:"sysctls"`  // by file, below /proc/sys
-	Affinity []string               `json:"affinity"` // of its interrupts, in the order of their numbers
+	Sysctls  map[string]string      `json:"sysctls"`                 // by file, below /proc/sys
+	Affinity []string               `json:"affinity"`                // of its interrupts, in the order of their numbers
+	Wake     *uint32                `json:"wake,omitempty"`          // ethtool.Wake.On; absent: none
+	Messages *uint32                `json:"message_level,omitempty"` // of the driver in the kernel's log
 }
 
 func (d Driver) file() string { return filepath.Join(d.Run, "module-"+d.Module+".json") }

@@ -335,6 +335,7 @@ func (d Driver) attempt(ctx context.Context, c *nl.Client, p picture) (left []st
 	for i, card := range p.Cards {
 		d.writeKnobs(ctx, c, p.Links[i], card, true)
 		writeAffinity(card)
+		writeAlertness(c, p.Links[i].Name, card)
 	}
 	d.step("tuned")
 	left, err = p.Missing(c)

@@ -63,7 +63,12 @@ func (d Driver) take(ctx context.Context) (picture, error) {
 	for _, a := range adapters {
 		knobs := d.knobs(ctx, c, a.name, candidates(a.name))
 		processors, _ := affinity(a.slot)
-		p.Cards = append(p.Cards, card{a.slot, knobs, sysctls(a.name), processors})
+		one := card{Slot: a.slot, Knobs: knobs, Sysctls: sysctls(a.name), Affinity: processors}
+		one.Wake, one.Messages = alertness(c, a.name)
+		if one.Wake != nil && *one.Wake&ethtool.WakeMagicSecure != 0 {
+			return picture{}, &standing.Refusal{Interface: a.name, Why: "it wakes the host by a password"}
+		}
+		p.Cards = append(p.Cards, one)
 	}
 	p.Shown = shown(d.Module)
 	return p, nil
@@ -212,6 +217,31 @@ func writeAffinity(c card) {
 	}
 }
 
+// alertness returns what wakes the host, and the driver's classes of messages; nil where the driver
+// has none.
+func alertness(c *nl.Client, name string) (wake, messages *uint32) {
+	e := ethtool.New(c)
+	if w, err := e.Wake(name); err == nil && w.Supported != 0 {
+		wake = &w.On
+	}
+	if level, err := e.MessageLevel(name); err == nil {
+		messages = &level
+	}
+	return wake, messages
+}
+
+// writeAlertness writes what differs. What is refused is found by comparing.
+func writeAlertness(c *nl.Client, name string, card card) {
+	e := ethtool.New(c)
+	wake, messages := alertness(c, name)
+	if card.Wake != nil && wake != nil && *wake != *card.Wake {
+		_ = e.SetWake(name, *card.Wake)
+	}
+	if card.Messages != nil && messages != nil && *messages != *card.Messages {
+		_ = e.SetMessageLevel(name, *card.Messages)
+	}
+}
+
 // writeKnobs writes those that differ, until a round changes nothing: a feature may need another
 // one. The mode of the link waits until the link is up.
 func (d Driver) writeKnobs(ctx context.Context, c *nl.Client, l standing.Link, card card, up bool) {
@@ -232,7 +262,7 @@ func (d Driver) writeKnobs(ctx context.Context, c *nl.Client, l standing.Link, c
 	}
 }
 
-// differ names the knobs and sysctls that are not as they were.
+// differ names the knobs, sysctls and the like that are not as they were.
 func (d Driver) differ(ctx context.Context, c *nl.Client, l standing.Link, card card) (names []string) {
 	ids := slices.Sorted(maps.Keys(card.Knobs))
 	present := d.knobs(ctx, c, l.Name, ids)
@@ -246,6 +276,13 @@ func (d Driver) differ(ctx context.Context, c *nl.Client, l standing.Link, card 
 		if now := string(bytes.TrimSpace(b)); err != nil || now != card.Sysctls[file] {
 			names = append(names, fmt.Sprintf("%s (%s, was %s)", file, now, card.Sysctls[file]))
 		}
+	}
+	wake, messages := alertness(c, l.Name)
+	if card.Wake != nil && (wake == nil || *wake != *card.Wake) {
+		names = append(names, "wake-on-lan of "+l.Name)
+	}
+	if card.Messages != nil && (messages == nil || *messages != *card.Messages) {
+		names = append(names, "message level of "+l.Name)
 	}
 	return names
 }

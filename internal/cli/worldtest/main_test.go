@@ -1,6 +1,7 @@
 package worldtest_test
 
 import (
+	"maps"
 	"os"
 	"testing"
 
@@ -13,7 +14,9 @@ import (
 // TestMain lets the binary be linerate, in a guest too.
 func TestMain(m *testing.M) {
 	guest.Init() // does nothing, except in a guest that a test has booted
-	testscript.Main(m, map[string]func(){
+	commands := map[string]func(){
 		"linerate": func() { os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
-	})
+	}
+	maps.Copy(commands, guestCommands())
+	testscript.Main(m, commands)
 }

@@ -161,3 +161,28 @@ func (c Client) SetEEE(name string, on bool) error {
 func (c Client) SetPrivateFlag(name, flag string, on bool) error {
 	return nl.Wrap("set private flag "+flag+" of", name, c.k.setPrivateFlag(name, flag, on))
 }
+
+// Wake reads what wakes the host (ethtool -s wol). For devices that wake no host the error is
+// nl.ErrNotSupported, or Supported is 0; ordinary users get fs.ErrPermission.
+func (c Client) Wake(name string) (Wake, error) {
+	w, err := c.k.wake(name)
+	return w, nl.Wrap("read wake-on-lan of", name, err)
+}
+
+// SetWake sets what wakes the host, as bits of WAKE_…. With WakeMagicSecure the error is
+// nl.ErrNotSupported.
+func (c Client) SetWake(name string, on uint32) error {
+	return nl.Wrap("set wake-on-lan of", name, c.k.setWake(name, on))
+}
+
+// MessageLevel reads the classes of messages that the driver writes to the kernel's log, as the
+// bits of NETIF_MSG_… (linux/netdevice.h).
+func (c Client) MessageLevel(name string) (uint32, error) {
+	v, err := c.k.messageLevel(name)
+	return v, nl.Wrap("read message level of", name, err)
+}
+
+// SetMessageLevel sets the classes of messages.
+func (c Client) SetMessageLevel(name string, level uint32) error {
+	return nl.Wrap("set message level of", name, c.k.setMessageLevel(name, level))
+}

@@ -6,10 +6,11 @@
 //
 // A [Client] uses the sockets of a client of package nl. It sends messages of the generic netlink
 // family "ethtool", and uses the old ioctl where no message exists: statistics by name, driver
-// information, receive hashing and tunables on every kernel, and more on old kernels. [Feature],
-// [Ring], [Channels], [Pause], [EEE], [FEC], [RSS] and [LinkModes] are copies of the kernel's state
-// at one moment. Errors are those of package nl: nl.ErrNotSupported for something the driver lacks,
-// nl.ErrNotApplied for a change it accepted without making it.
+// information, Wake-on-LAN, message levels, receive hashing and tunables on every kernel, and more
+// on old kernels. [Feature], [Ring], [Channels], [Pause], [EEE], [FEC], [RSS], [Wake] and
+// [LinkModes] are copies of the kernel's state at one moment. Errors are those of package nl:
+// nl.ErrNotSupported for something the driver lacks, nl.ErrNotApplied for a change it accepted
+// without making it.
 //
 // Drivers round the numbers they receive: rings to powers of two, microseconds to the steps of a
 // timer, all of them to a maximum. A write therefore reads back and returns nl.ErrNotApplied if

@@ -55,3 +55,10 @@ type LinkInfo struct {
 
 // DriverInfo identifies the driver of a link.
 type DriverInfo struct{ Driver, Version, Firmware, Bus string }
+
+// Wake is Wake-on-LAN: the bits of WAKE_… (linux/ethtool.h) that a device knows, and those that are
+// on.
+type Wake struct{ Supported, On uint32 }
+
+// WakeMagicSecure is the bit of Wake that goes with a password, which this package does not read.
+const WakeMagicSecure = 1 << 6

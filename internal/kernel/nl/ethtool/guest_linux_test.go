@@ -1,6 +1,8 @@
 package ethtool
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -69,6 +71,7 @@ func TestGuestAgreesAboutCards(t *testing.T) {
 		}
 		n += agreeAboutSpeed(t, c, model, name)
 		n += agreeAboutCounters(t, c, model, name)
+		n += agreeAboutWake(t, c, model, name)
 	}
 	t.Logf("note: %d values of five NICs agree with ethtool and ip", n)
 	if n < 300 {
@@ -106,6 +109,59 @@ func agreeAboutSpeed(t *testing.T, c world, model, name string) (n int) {
 		}
 		return 2
 	}
+}
+
+// agreeAboutWake compares what wakes the host and the message level, and sets both.
+func agreeAboutWake(t *testing.T, c world, model, name string) (n int) {
+	t.Helper()
+	letters := func(bits uint32) (s string) {
+		for i, letter := range "pumbagsf" {
+			if bits&(1<<i) != 0 {
+				s += string(letter)
+			}
+		}
+		return cmp.Or(s, "d")
+	}
+	agree := func() Wake {
+		t.Helper()
+		out, _ := nltest.OtherSays(t, "ethtool", name)
+		said := nltest.Pairs(out)
+		w, err := c.Wake(name)
+		if theirs, ok := said["Wake-on"]; ok != (err == nil) || ok && (letters(w.On) != theirs ||
+			letters(w.Supported) != said["Supports Wake-on"]) {
+			t.Errorf("wake-on-lan of %s: %+v, %v here; %q of %q there", model, w, err, theirs, said["Supports Wake-on"])
+		}
+		level, err := c.MessageLevel(name)
+		theirs, ok := said["Current message level"]
+		if hex, _, _ := strings.Cut(theirs, " "); ok != (err == nil) || ok && hex != fmt.Sprintf("%#08x", level) {
+			t.Errorf("message level of %s: %#x, %v here; %q there", model, level, err, theirs)
+		}
+		n += 3
+		return w
+	}
+	before := agree()
+	// Intel's drivers list what their cards can do, and refuse it where the board cannot wake.
+	magic := before.On ^ 1<<5
+	if err := c.SetWake(name, magic); err == nil {
+		if w := agree(); w.On != magic {
+			t.Errorf("wake-on-lan of %s: set %#x, is %#x", model, magic, w.On)
+		}
+		nltest.Must(t, c.SetWake(name, before.On))
+	} else if model == "vmxnet3" || before.Supported == 0 && !errors.Is(err, nl.ErrNotSupported) {
+		t.Errorf("wake-on-lan of %s: %v", model, err)
+	}
+	if level, err := c.MessageLevel(name); err == nil {
+		nltest.Must(t, c.SetMessageLevel(name, level^0x30))
+		if now, err := c.MessageLevel(name); err != nil || now != level^0x30 {
+			t.Errorf("message level of %s: %#x, %v after %#x", model, now, err, level^0x30)
+		}
+		nltest.Must(t, c.SetMessageLevel(name, level))
+	}
+	if after := agree(); after != before {
+		t.Errorf("wake-on-lan of %s: %+v, was %+v", model, after, before)
+	}
+	t.Logf("note: %s wakes by %s of %s", model, letters(before.On), letters(before.Supported))
+	return n
 }
 
 // agreeAboutCounters compares all counters of a driver. They keep counting, so ethtool's number

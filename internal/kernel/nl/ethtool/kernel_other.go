@@ -37,6 +37,10 @@ func (kernel) ringParameters(string) (map[string]uint32, error) { return nil, nl
 func (kernel) setLinkMode(string, LinkMode) error               { return nl.ErrNotSupported }
 func (kernel) linkModes(string) (LinkModes, error)              { return LinkModes{}, nl.ErrNotSupported }
 func (kernel) permanentAddress(string) (string, error)          { return "", nl.ErrNotSupported }
+func (kernel) wake(string) (Wake, error)                        { return Wake{}, nl.ErrNotSupported }
+func (kernel) setWake(string, uint32) error                     { return nl.ErrNotSupported }
+func (kernel) messageLevel(string) (uint32, error)              { return 0, nl.ErrNotSupported }
+func (kernel) setMessageLevel(string, uint32) error             { return nl.ErrNotSupported }
 func (kernel) module(string, byte, byte, int, int) ([]byte, error) {
 	return nil, nl.ErrNotSupported
 }

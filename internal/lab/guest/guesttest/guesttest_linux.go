@@ -22,6 +22,16 @@ import (
 // of a processor.
 const patience = 10 * time.Minute
 
+// soakPatience bounds a test that repeats: its guest may get less than a fifth.
+const soakPatience = time.Hour
+
+func bound() time.Duration {
+	if testenv.Provided(testenv.Soak) {
+		return soakPatience
+	}
+	return patience
+}
+
 // options describes the guest, which is the same in all test packages that call Main.
 var options = guest.Options{
 	CPUs:        2,
@@ -76,8 +86,17 @@ func In(t *testing.T) bool {
 	if guest.Inside() {
 		return true
 	}
-	run(t, "^"+regexp.QuoteMeta(t.Name())+"$", "")
+	run(t, only(t.Name()), "")
 	return false
+}
+
+// only is the pattern of one test, which package testing compares part by part.
+func only(name string) string {
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	return strings.Join(parts, "/")
 }
 
 // Others runs, on the kernel of the guest, the tests of this package whose names match pattern and
@@ -98,7 +117,7 @@ func run(t *testing.T, pattern, except string) {
 	t.Helper()
 	testenv.Need(t, testenv.Guest)
 	g := booted(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), bound())
 	defer cancel()
 	var out bytes.Buffer
 	started := time.Now()
@@ -153,7 +172,7 @@ func read(output string) (passed, skipped int, rest string, notes []string) {
 func booted(t *testing.T) *guest.Guest {
 	t.Helper()
 	world.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), bound())
 		defer cancel()
 		world.g, world.err = guest.Boot(ctx, options)
 	})

@@ -30,3 +30,9 @@ func TestRead(t *testing.T) {
 		t.Errorf("lines that explain a failure (-want +got):\n%s", diff)
 	}
 }
+
+func TestOnly(t *testing.T) {
+	if got, want := only("TestA/loaded_(1)"), `^TestA$/^loaded_\(1\)$`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -1,6 +1,0 @@
-//go:build linux && soak
-
-package live_test
-
-// reloadAll kills at every step of a reload.
-const reloadAll = true

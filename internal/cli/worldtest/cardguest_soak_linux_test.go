@@ -1,0 +1,188 @@
+//go:build linux && soak
+
+package worldtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/base/testenv"
+	"github.com/linerate/linerate/internal/host/drops"
+	"github.com/linerate/linerate/internal/kernel/kmod"
+	"github.com/linerate/linerate/internal/lab/guest"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/reporttest"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// cardsSetup makes a server of a namespace, and /cards, which loads the module of both cards with
+// parameters: the first of each pair is for the near card. The server's program stays.
+const cardsSetup = `
+ln /init /usr/bin/linerate
+ln /init /usr/bin/insmod
+ln /init /usr/bin/rmmod
+mkdir -p /run/netns
+ip netns add server
+ip link set lo up
+cat >/at-server <<'X'
+exec nsenter --net=/run/netns/server "$@"
+X
+sh /at-server ip link set lo up
+sysctl -qw net.core.rmem_max=8388608
+cat >/cards <<'X'
+set -e
+[ ! -e /sys/module/e1000 ] || rmmod e1000
+insmod /modules/e1000.ko "$@"
+for n in /sys/class/net/*; do
+	read address <$n/address
+	case $address in
+	%[1]s) ip link set ${n##*/} name near ;;
+	%[2]s) ip link set ${n##*/} netns server; server=${n##*/} ;;
+	esac
+done
+sh /at-server ip link set $server name card
+ip addr add 10.9.0.2/24 dev near
+sh /at-server ip addr add 10.9.0.1/24 dev card
+ip link set near up
+sh /at-server ip link set card up
+until ip link show near | grep -q LOWER_UP && sh /at-server ip link show card | grep -q LOWER_UP; do sleep 0.1; done
+X
+umask 077
+echo '%[3]s' >/key
+sh /at-server linerate serve --key-file /key --key-clients 0 >/tmp/serve 2>&1 &
+until grep -qs "on the other host" /tmp/serve; do sleep 0.1; done
+`
+
+// guestCommands are programs that the guest lacks.
+func guestCommands() map[string]func() {
+	end := func(err error) {
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	return map[string]func(){
+		"rmmod": func() { end(kmod.Unload(os.Args[1])) },
+		"insmod": func() {
+			f, err := os.Open(os.Args[1])
+			if err == nil {
+				err = unix.FinitModule(int(f.Fd()), strings.Join(os.Args[2:], " "), 0)
+			}
+			end(err)
+		},
+	}
+}
+
+// cardGuest boots a guest with two e1000 cards on a wire, whose module is not loaded yet.
+func cardGuest(t *testing.T, counted bool) diskGuest {
+	t.Helper()
+	testenv.Need(t, testenv.Soak, testenv.Guest)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+	defer cancel()
+	g, err := guest.Boot(ctx, guest.Options{CPUs: 1, Counted: counted, MemoryBytes: 512 << 20,
+		Cards:    []guest.Card{{Model: "e1000-82545em", Wire: 1}, {Model: "e1000-82545em", Wire: 1}},
+		Modules:  []string{"af_packet", "e1000"},
+		Programs: []string{"sh", "cat", "ip", "ln", "mkdir", "sleep", "grep", "nsenter", "ethtool", "sysctl"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d := diskGuest{g, t}
+	d.sh(fmt.Sprintf(cardsSetup, guest.CardAddress(0), guest.CardAddress(1), wire.NewKey()))
+	return d
+}
+
+// measured runs one test from the near card to the server.
+func (d diskGuest) measured(args string) traffic.Result {
+	d.t.Helper()
+	status, out, errw := d.run("linerate measure 10.9.0.1 --key-file /key --no-store --json " + args)
+	var doc report.MeasureDocument
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || status != 0 && status != 3 || len(doc.Tests) != 1 {
+		d.t.Fatalf("exit status %d, %v\n%s%s", status, err, out, errw)
+	}
+	if err := reporttest.Validate([]byte(out)); err != nil {
+		d.t.Error(err)
+	}
+	return doc.Tests[0]
+}
+
+// ladder are the rates of the write-up, and two below them: an emulated card makes so few
+// transactions a second that only these hold it back.
+var ladder = []int{100, 250, 1000, 2000, 4000, 8000, 16000, 100000, 3, 1, 0}
+
+// TestThrottleLadder climbs the throttle of real e1000 drivers, at the near end alone and at both,
+// by loading the module. A throttled end interrupts no more often than its rate, so that no more
+// transactions pass; without a throttle more pass. It logs the table.
+func TestThrottleLadder(t *testing.T) {
+	d := cardGuest(t, false)
+	type step struct{ one, both float64 }
+	steps := map[int]step{}
+	at := func(near, far int) float64 {
+		d.sh(fmt.Sprintf("sh /cards InterruptThrottleRate=%d,%d TxIntDelay=0,0", near, far))
+		r := d.measured("--test rr --duration 2s --warm-up 500ms")
+		return r.TransactionsPerSec
+	}
+	var table strings.Builder
+	for _, rate := range ladder {
+		s := step{at(rate, 0), at(rate, rate)}
+		steps[rate] = s
+		fmt.Fprintf(&table, "| %d | %.0f | %.0f |\n", rate, s.one, s.both)
+	}
+	t.Logf("InterruptThrottleRate, transactions per second with one end and with both:\n%s", &table)
+	// One interrupt brings one message. A tenth more is for those that arrive while a poll runs.
+	free := steps[0].both
+	for _, rate := range []int{100, 250} {
+		s, most := steps[rate], 1.1*float64(rate)
+		if s.one > most || s.both > most {
+			t.Errorf("%d interrupts a second, and %.0f and %.0f transactions", rate, s.one, s.both)
+		}
+		if s.both > s.one {
+			t.Errorf("at %d: more with both ends throttled (%.0f) than with one (%.0f)", rate, s.both, s.one)
+		}
+		if free < 2*s.one || free < 2*s.both {
+			t.Errorf("without a throttle %.0f transactions, at %d %.0f and %.0f", free, rate, s.one, s.both)
+		}
+	}
+	if a, b := steps[100], steps[250]; a.one >= b.one || a.both >= b.both {
+		t.Errorf("the rate rises and the transactions do not: %+v, %+v", a, b)
+	}
+}
+
+// TestBurstOnCardRing sends growing trains into a ring of few descriptors that is emptied late: the
+// first loss comes where the ring ends, and is named.
+func TestBurstOnCardRing(t *testing.T) {
+	d := cardGuest(t, true)
+	for _, ring := range []int{80, 160} {
+		d.sh(fmt.Sprintf("sh /cards RxDescriptors=256,%d InterruptThrottleRate=0,100 TxIntDelay=0,0", ring))
+		d.sh("sh /at-server ethtool -g card | grep -q 'RX:.*" + fmt.Sprint(ring) + "'")
+		b := d.measured("--test burst --length 200 --bytes 200k --window 2M").Burst
+		t.Logf("ring %d: held %d, lost at %d at %q, losses %v, bounds %+v, trains %v", ring, b.HeldPackets,
+			b.LostAtPackets, b.Place, b.Losses, b.Bounds, b.Trains)
+		bound, ok := b.At(drops.ReceiverRing)
+		if !ok || bound.Packets != uint64(ring) || bound.Interface != "card" {
+			t.Errorf("ring %d: the bound %+v", ring, bound)
+		}
+		// The card keeps one descriptor free. The first frame of a train interrupts at once, and the
+		// poll takes what has come until then.
+		if b.Place != drops.ReceiverRing || b.HeldPackets < uint64(ring)-1 || b.LostAtPackets > uint64(ring)+poll {
+			t.Errorf("ring %d: held %d, lost at %d at %q", ring, b.HeldPackets, b.LostAtPackets, b.Place)
+		}
+		t.Log(d.sh(fmt.Sprintf("linerate calc burst --ring %d --link 1G --interval 10ms --mtu 228", ring)))
+	}
+}
+
+// poll is how many frames a driver takes at once (NAPI_POLL_WEIGHT).
+const poll = 64
