@@ -96,6 +96,35 @@ func TestFoundInTheWild(t *testing.T) {
 			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TCPNoDelay = 1: ignored`},
 		{"fixed by today", "net.ipv4.tcp_challenge_ack_limit = 999999999",
 			"net.ipv4.tcp_challenge_ack_limit = 999999999: now-default"},
+
+		// Of files that no earlier set has, 2026-11-26.
+		{"negotiates everything", "ethtool -s p0 autoneg on", "ethtool:p0/link.advertised = autonegotiation: now-default"},
+		{"offers one speed", "ethtool -s p0 speed 100 duplex full autoneg on",
+			"ethtool:p0/link.advertised = 100/full autonegotiation: still-right"},
+		{"not in order, and accepted", "net.ipv4.tcp_mem = 94500000 91500000 92700000",
+			"net.ipv4.tcp_mem = 94500000 91500000 92700000: harmful"},
+		{"a buffer that never grows", "net.ipv4.tcp_wmem = 4096 65536 32768",
+			"net.ipv4.tcp_wmem = 4096 65536 32768: harmful"},
+		{"ports not in order", "net.ipv4.ip_local_port_range = 65000 1024",
+			"net.ipv4.ip_local_port_range = 65000 1024: ignored"},
+		{"set by a daemon alone", "net.ipv4.conf.all.mc_forwarding = 0", "net.ipv4.conf.all.mc_forwarding = 0: ignored"},
+		{"a figure", "net.netfilter.nf_conntrack_count = 65536", "net.netfilter.nf_conntrack_count = 65536: ignored"},
+		{"nothing reads it", "net.ipv4.neigh.default.gc_interval = 30", "net.ipv4.neigh.default.gc_interval = 30: ignored"},
+		{"interface behind dev", "ip link set mtu 9000 dev eth1", "link:eth1/mtu = 9000: still-right"},
+		{"interface from a list", "ls /sys/class/net | xargs -n1 ip link set txqueuelen 1000", ": unknown"},
+		{"command that goes into a script", `echo "ethtool -K \$2 tso off" | sudo tee -a /etc/net/offload`,
+			"ethtool:$2/feature.tx-tcp-segmentation = off: harmful"},
+		{"init of Android", "write /proc/sys/net/core/rmem_default 131072", "net.core.rmem_default = 131072: harmful"},
+		{"property of Android", "setprop net.tcp.buffersize.wifi 4096,87380,110208,4096,16384,110208", ": unknown"},
+		{"program of many names", "busybox sysctl -w net.ipv4.tcp_sack=0", "net.ipv4.tcp_sack = 0: harmful"},
+		{"switch of the cmdlet", "Set-NetAdapterRss -Name Ethernet -Enabled $true",
+			"adapter:*/rss.enabled = enabled: now-default"},
+		{"off by the cmdlet", "Set-NetAdapterRss -Name Ethernet -Enabled $false",
+			"adapter:*/rss.enabled = disabled: harmful"},
+		{"chosen before", `Get-NetAdapterAdvancedProperty -Name eth -DisplayName "*Large Send*" | ` +
+			`Set-NetAdapterAdvancedProperty -RegistryValue 0`, "adapter:eth/Large Send = 0: harmful"},
+		{"moved to the interface", "net.link.lagg.0.use_flowid=0", "net.link.lagg.0.use_flowid = 0: removed"},
+		{"default that changed", "net.link.lagg.default_use_flowid=0", "net.link.lagg.default_use_flowid = 0: now-default"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := judged(t, Target{Release: release(t, Linux, "6.18")}, c.text+"\n")
@@ -103,6 +132,29 @@ func TestFoundInTheWild(t *testing.T) {
 				t.Errorf("%q (-want +got):\n%s", c.text, diff)
 			}
 		})
+	}
+}
+
+// TestBlockOfNix: the head of a block of settings is no setting.
+func TestBlockOfNix(t *testing.T) {
+	got := judged(t, Target{}, "  kernel = {\n    sysctl = {\n      \"net.ipv4.tcp_sack\" = 0;\n    };\n  };\n")
+	if diff := cmp.Diff([]string{"net.ipv4.tcp_sack = 0: harmful"}, short(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestSharedNames: names of the queue in front of IP are NetBSD's in a text of NetBSD, and
+// OpenBSD's elsewhere.
+func TestSharedNames(t *testing.T) {
+	for text, want := range map[string]OS{
+		"net.inet.tcp.init_win=10\nnet.inet.ip.ifq.maxlen=4096\n":  NetBSD,
+		"kern.bufcachepercent=50\nnet.inet6.ip6.ifq.maxlen=1024\n": OpenBSD,
+		"net.inet.ip.ifq.maxlen=1024\n":                            OpenBSD,
+	} {
+		got := judged(t, Target{}, text)
+		if last := got[len(got)-1]; last.For != want {
+			t.Errorf("%q is of %s, want %s", text, last.For, want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,7 +191,7 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 		// A sysctl or a NIC answers EINVAL, and the old value stays: the advice has no effect, and
 		// nothing breaks.
 		var refused *knob.RangeError
-		if _, err := d.Normalize(knob.Value(value)); errors.As(err, &refused) {
+		if _, err := d.Normalize(knob.Value(inOrder(d, value))); errors.As(err, &refused) {
 			j.Verdict, j.Source = Ignored, d.Source
 			j.Why = fmt.Sprintf("The kernel does not take this value: it wants %s.", refused.Allowed)
 			return j
@@ -244,6 +245,22 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 		return j.unheard()
 	}
 	return j
+}
+
+// inOrder sorts the three numbers of a buffer or of memory, whose order the kernel does not look
+// at: it takes 8192 4096 2048 for tcp_rmem. The catalogue refuses them, because nobody wants that.
+// The two ends of a range of ports do have to be in order.
+func inOrder(d knob.Definition, value string) string {
+	fields := strings.Fields(value)
+	if !d.Ascending || d.Count != 3 {
+		return value
+	}
+	sorting.StableFunc(fields, func(a, b string) int {
+		x, _ := numberAt(a, 0)
+		y, _ := numberAt(b, 0)
+		return cmp.Compare(x, y)
+	})
+	return strings.Join(fields, " ")
 }
 
 // open judges a setting whose value the text leaves open: a variable, a placeholder. Only what

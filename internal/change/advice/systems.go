@@ -2,6 +2,7 @@ package advice
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -19,7 +20,7 @@ var ownNames = []struct {
 		"net.inet.tcp.cwm", "net.inet.tcp.vtw.",
 		"net.inet.tcp.local_by_rtt", "vm.anonmin", "vm.anonmax", "vm.filemin", "vm.filemax", "vm.execmin", "vm.execmax",
 		"vm.bufcache", "security.pax.", "kern.somaxconn"}},
-	{OpenBSD, []string{"net.inet.ip.ifq.", "net.inet.ip.mtudisc", "net.inet.ip.portfirst", "net.inet.ip.porthifirst",
+	{OpenBSD, []string{"net.inet.ip.ifq.", "net.inet6.ip6.ifq.", "net.inet.ip.mtudisc", "net.inet.ip.portfirst", "net.inet.ip.porthifirst",
 		"net.inet.ip.portlast", "kern.bufcachepercent", "kern.maxclusters", "kern.nosuidcoredump", "net.pipex.",
 		"net.inet.tcp.ackonpush", "net.inet.tcp.sackholelimit", "machdep.allowaperture",
 		"net.inet.tcp.synuselimit"}},
@@ -33,6 +34,10 @@ var ownNames = []struct {
 		"net.inet.tcp.nolocaltimewait", "net.inet.ip.fastforwarding", "net.inet.ip.intr_queue_maxlen", "hint.", "hw.igb.",
 		"hw.em.", "hw.ix.", "dev.igb.", "dev.em.", "dev.ix.", "net.inet.icmp.icmplim", "vfs.zfs.", "kern.randompid"}},
 }
+
+// sharedNames are those of OpenBSD's names that NetBSD has as well (pktqueue(9)): in a text of
+// NetBSD they are of it.
+var sharedNames = []string{"net.inet.ip.ifq.", "net.inet6.ip6.ifq."}
 
 // systemWords name a system in the words of a text; those of the programs that end in bsd do not.
 var systemWords = []struct {
@@ -95,7 +100,8 @@ func (r *reader) tellSystems(text string) {
 			continue
 		}
 		s.OS = usual
-		if o, ok := ownerOf(name); ok {
+		shared := usual == NetBSD && slices.ContainsFunc(sharedNames, func(p string) bool { return strings.HasPrefix(name, p) })
+		if o, ok := ownerOf(name); ok && !shared {
 			s.OS = o
 		}
 	}
