@@ -534,7 +534,7 @@ func (r *reader) written(value, file string) bool {
 		known := false
 		for _, line := range strings.Split(value, `\n`) {
 			line = strings.TrimSpace(line)
-			known = r.assignment(line) || r.moduleOptions(line) || r.writtenRegistry(line) || known
+			known = r.etcSystem(line) || r.assignment(line) || r.moduleOptions(line) || r.writtenRegistry(line) || known
 			// A command that goes into a script: echo "ethtool -K \$2 tso off" >> FILE. What goes into
 			// a log only tells of it.
 			if settingCommands.MatchString(line) && !strings.Contains(strings.ToLower(file), "log") {

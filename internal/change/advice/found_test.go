@@ -124,6 +124,16 @@ func TestFoundInTheWild(t *testing.T) {
 		{"chosen before", `Get-NetAdapterAdvancedProperty -Name eth -DisplayName "*Large Send*" | ` +
 			`Set-NetAdapterAdvancedProperty -RegistryValue 0`, "adapter:eth/Large Send = 0: harmful"},
 		{"moved to the interface", "net.link.lagg.0.use_flowid=0", "net.link.lagg.0.use_flowid = 0: removed"},
+		{"hash of a recipe", "default['sysctl']['tcp_mem'] = \"8388608 8388608 8388608\"",
+			"net.ipv4.tcp_mem = 8388608 8388608 8388608: harmful"},
+		{"line for /etc/system", `echo "set nfs:nfs3_bsize = 131072" >> /etc/system`, "system:nfs/nfs3_bsize = 131072: still-right"},
+		{"property without its dash", "ipadm set-prop -p send_redirects=off ipv4", "ipadm:ipv4/send_redirects = off: still-right"},
+		{"sysctl of NetBSD alone", "sysctl -w net.inet.tcp.delack_ticks=3", "net.inet.tcp.delack_ticks = 3: still-right"},
+		{"function of a batch file", `call :reg "%K_TP%" TcpTimedWaitDelay REG_DWORD 30`,
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpTimedWaitDelay = 30: still-right`},
+		{"program of a store", `ExecStart = "${pkgs.ethtool}/bin/ethtool --set-ring enp1s0f0 rx 4096";`,
+			"ethtool:enp1s0f0/ring.rx = 4096: still-right"},
+		{"row of a table", "| `net.igc.num_queues` | 4 | 1 | Queues of the NIC |", ": unknown"},
 		{"default that changed", "net.link.lagg.default_use_flowid=0", "net.link.lagg.default_use_flowid = 0: now-default"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

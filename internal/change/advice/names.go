@@ -38,6 +38,20 @@ var netNames = sync.OnceValue(func() map[string][]string {
 	return all
 })
 
+// netNameOf returns the one sysctl of net.core or of IPv4 itself that has a last part, or nothing.
+func netNameOf(last string) string {
+	found := ""
+	for _, t := range []string{"net.core", "net.ipv4"} {
+		if name := t + "." + last; slices.Contains(netNames()[t], name) {
+			if found != "" {
+				return ""
+			}
+			found = name
+		}
+	}
+	return found
+}
+
 // tree is the part of a name up to its second dot.
 func tree(name string) string {
 	parts := strings.SplitN(name, ".", 3)

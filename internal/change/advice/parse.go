@@ -114,7 +114,7 @@ func (r *reader) read() {
 		return
 	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") ||
-		mentions(text) {
+		mentions(text) || tableOfNet.MatchString(text) {
 		r.unread()
 	}
 }
@@ -177,6 +177,9 @@ var shellVariable = regexp.MustCompile(`^(?:export |local |readonly |set )?[A-Za
 // looksLikeSetting distinguishes an unknown assignment from a sentence: one word, an equals sign,
 // and text after it.
 var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
+
+// tableOfNet is a row of a table for a name below net that no system here has, with a number.
+var tableOfNet = regexp.MustCompile("^\\|\\s*[`\"]?net\\.[a-z][a-z0-9_]*(?:\\.\\w+)+[`\"]?\\s*\\|.*\\d")
 
 // prompt is the prompt of a shell before a command, in texts copied from a terminal: "# ",
 // "Solaris# ", "root@host:~# ", "[root@host ~]# ", "$", "C:\>", "PS C:\> ". The sign may have

@@ -62,6 +62,14 @@ func ownerOf(name string) (OS, bool) {
 	return "", false
 }
 
+// netBSDHas reports whether NetBSD has a sysctl, by its whole name, that FreeBSD is known not to
+// have. A single command has no other names beside it that would decide.
+func netBSDHas(id string) bool {
+	_, ours := factOf(FreeBSD, id)
+	f, theirs := factOf(NetBSD, id)
+	return theirs && f.OS == NetBSD && !strings.Contains(f.Knob, "*") && !ours && unknownName(FreeBSD, id, false)
+}
+
 // tellSystems decides for the sysctls of a BSD which one they are of. A name that only one system
 // has is of that system. The others go with the names around them, and with the words of the text
 // where no name decides; FreeBSD, whose advice is by far the most frequent, where nothing does.
@@ -103,6 +111,8 @@ func (r *reader) tellSystems(text string) {
 		shared := usual == NetBSD && slices.ContainsFunc(sharedNames, func(p string) bool { return strings.HasPrefix(name, p) })
 		if o, ok := ownerOf(name); ok && !shared {
 			s.OS = o
+		} else if usual == FreeBSD && netBSDHas(s.Knob) {
+			s.OS = NetBSD
 		}
 	}
 }
