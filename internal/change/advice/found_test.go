@@ -134,6 +134,7 @@ func TestFoundInTheWild(t *testing.T) {
 		{"program of a store", `ExecStart = "${pkgs.ethtool}/bin/ethtool --set-ring enp1s0f0 rx 4096";`,
 			"ethtool:enp1s0f0/ring.rx = 4096: still-right"},
 		{"row of a table", "| `net.igc.num_queues` | 4 | 1 | Queues of the NIC |", ": unknown"},
+		{"much for each socket", "net.ipv4.udp_rmem_min = 20971520", "net.ipv4.udp_rmem_min = 20971520: harmful"},
 		{"default that changed", "net.link.lagg.default_use_flowid=0", "net.link.lagg.default_use_flowid = 0: now-default"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -158,6 +159,8 @@ func TestBlockOfNix(t *testing.T) {
 func TestSharedNames(t *testing.T) {
 	for text, want := range map[string]OS{
 		"net.inet.tcp.init_win=10\nnet.inet.ip.ifq.maxlen=4096\n":  NetBSD,
+		"kern.sbmax=16777216\nnet.inet.tcp.recvbuf_inc=262144\n":   NetBSD,
+		"net.inet.tcp.recvbuf_inc=262144\n":                        FreeBSD,
 		"kern.bufcachepercent=50\nnet.inet6.ip6.ifq.maxlen=1024\n": OpenBSD,
 		"net.inet.ip.ifq.maxlen=1024\n":                            OpenBSD,
 	} {

@@ -271,6 +271,9 @@ func (j Judgement) open(rules applied) Judgement {
 		return j.by(r)
 	}
 	j.Verdict, j.Why = Unknown, "The value is a variable or a placeholder of the text."
+	if len(rules.f.Rules) == 0 && beside(j.For, j.Knob) { // kernel.core_pattern=/tmp/%e.core
+		j.Why = "No setting of the network."
+	}
 	return j
 }
 

@@ -66,8 +66,13 @@ func ownerOf(name string) (OS, bool) {
 // have. A single command has no other names beside it that would decide.
 func netBSDHas(id string) bool {
 	_, ours := factOf(FreeBSD, id)
-	f, theirs := factOf(NetBSD, id)
-	return theirs && f.OS == NetBSD && !strings.Contains(f.Knob, "*") && !ours && unknownName(FreeBSD, id, false)
+	return ofNetBSD(id) && !ours && unknownName(FreeBSD, id, false)
+}
+
+// ofNetBSD reports whether the facts have a sysctl of NetBSD by its whole name.
+func ofNetBSD(id string) bool {
+	f, ok := factOf(NetBSD, id)
+	return ok && f.OS == NetBSD && !strings.Contains(f.Knob, "*")
 }
 
 // tellSystems decides for the sysctls of a BSD which one they are of. A name that only one system
@@ -77,7 +82,8 @@ func (r *reader) tellSystems(text string) {
 	count := map[OS]int{}
 	for _, s := range r.advice.Settings {
 		if name, ok := strings.CutPrefix(s.Knob, "sysctl:"); ok && s.OS == FreeBSD {
-			if o, ok := ownerOf(name); ok {
+			// Names that FreeBSD shares with NetBSD alone decide between neither of them.
+			if o, ok := ownerOf(name); ok && !(o == FreeBSD && ofNetBSD(s.Knob)) {
 				count[o]++
 			}
 		}
@@ -108,7 +114,8 @@ func (r *reader) tellSystems(text string) {
 			continue
 		}
 		s.OS = usual
-		shared := usual == NetBSD && slices.ContainsFunc(sharedNames, func(p string) bool { return strings.HasPrefix(name, p) })
+		shared := usual == NetBSD && (ofNetBSD(s.Knob) ||
+			slices.ContainsFunc(sharedNames, func(p string) bool { return strings.HasPrefix(name, p) }))
 		if o, ok := ownerOf(name); ok && !shared {
 			s.OS = o
 		} else if usual == FreeBSD && netBSDHas(s.Knob) {
