@@ -135,6 +135,10 @@ func TestFoundInTheWild(t *testing.T) {
 			"ethtool:enp1s0f0/ring.rx = 4096: still-right"},
 		{"row of a table", "| `net.igc.num_queues` | 4 | 1 | Queues of the NIC |", ": unknown"},
 		{"much for each socket", "net.ipv4.udp_rmem_min = 20971520", "net.ipv4.udp_rmem_min = 20971520: harmful"},
+		{"load balancer of the kernel", "net.ipv4.vs.conn_reuse_mode=0", "net.ipv4.vs.conn_reuse_mode = 0: still-right"},
+		{"its default", "net.ipv4.vs.sync_threshold = 3 50", "net.ipv4.vs.sync_threshold = 3 50: now-default"},
+		{"interface of another protocol", "net.mpls.conf.eth0.input=1", "net.mpls.conf.eth0.input = 1: still-right"},
+		{"smaller start", "net.smc.rmem=16384", "net.smc.rmem = 16384: harmful"},
 		{"default that changed", "net.link.lagg.default_use_flowid=0", "net.link.lagg.default_use_flowid = 0: now-default"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// tableFiles are the settings of FreeBSD, Solaris and Windows with their defaults, one a line. The
+// tableFiles are the settings of FreeBSD, Solaris and Windows, and those of Linux that come with a
+// module, with their defaults, one a line. The
 // files facts/*.json have what a line cannot say: rules for single values and for releases.
 //
 // A line has five columns, separated by tabs:
