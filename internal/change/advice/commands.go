@@ -536,7 +536,7 @@ func (r *reader) written(value, file string) bool {
 			line = strings.TrimSpace(line)
 			known = r.etcSystem(line) || r.assignment(line) || r.moduleOptions(line) || r.writtenRegistry(line) || known
 			// A command that goes into a script: echo "ethtool -K \$2 tso off" >> FILE. What goes into
-			// a log only tells of it.
+			// a log only reports it.
 			if settingCommands.MatchString(line) && !strings.Contains(strings.ToLower(file), "log") {
 				known = r.commands(splitCommands(line)) || known
 			}

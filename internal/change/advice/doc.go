@@ -13,11 +13,12 @@
 // sysctl.d, loader.conf and rc.conf, lines of a kernel configuration, modprobe.d, parameters of
 // modules in GRUB_CMDLINE_LINUX, shell commands (sysctl, ethtool, ip, ifconfig, route, tc,
 // mii-tool, modprobe, mount, echo into /proc and /sys, ndd, ipadm, dladm) with or without a prompt,
-// through ssh or another shell, or put into a script by echo, init.rc of Android, driver files of Solaris, .reg files, reg add, netsh, PowerShell,
-// named.conf, unbound.conf, TuneD profiles, and bare names that can denote only one setting. A name
-// and its value may be a pair of YAML, JSON, Nix, Puppet or Chef, two entries of one item ("name:
-// …", "value: …"), or a row of a table; backquotes and HTML around them are taken off. It skips a
-// line of no known form if it is a sentence, and reports it as Unknown if it looks like a setting.
+// through ssh or another shell, in units of systemd, or put into a script by echo, init.rc of
+// Android, driver files of Solaris, .reg files, reg add, netsh, PowerShell, named.conf,
+// unbound.conf, TuneD profiles, and bare names that can denote only one setting. A name and its
+// value may be a pair of YAML, JSON, Nix, Puppet or Chef, two entries of one item ("name: …",
+// "value: …"), or a row of a table; backquotes and HTML around them are taken off. It skips a line
+// of no known form if it is a sentence, and reports it as Unknown if it looks like a setting.
 //
 // The names of FreeBSD, NetBSD, OpenBSD and macOS overlap. What only one of them has decides for
 // the whole text; without it the names are FreeBSD's. OpenBSD and macOS are recognised and not

@@ -216,7 +216,8 @@ func (r *reader) within(text string) bool {
 
 // helper is a function or a script of the text's author that takes a name and a value:
 // set_sysctl NAME VALUE. It is one word, because a sentence has several before the name.
-var helper = regexp.MustCompile(`^[\w./-]+\s+["']?(` + namePattern + `)["']?\s+("[^"]*"|'[^']*'|-?\d+)\s*(?:#.*)?$`)
+var helper = regexp.MustCompile(`^[\w./-]+\s+["']?(` + namePattern + `)["']?\s+("[^"]*"|'[^']*'|-?\d+)` +
+	`(?:\s+(?:"[^"]*"|'[^']*'))*\s*(?:#.*)?$`)
 
 // mentioned is the name of a sysctl and, anywhere behind it, a number: advice in a form that is not
 // read.
@@ -259,7 +260,8 @@ var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+-path\s+["']?(?:registry:
 
 // registryTriple is a name, a type and a value in the call of a script's own function: call :reg
 // "%KEY%" TcpTimedWaitDelay REG_DWORD 30.
-var registryTriple = regexp.MustCompile(`([A-Za-z]\w+)["']?[\s,]+["']?REG_(?:DWORD|SZ)["']?[\s,]+["']?(0x[0-9a-fA-F]+|\d+)\b`)
+var registryTriple = regexp.MustCompile(
+	`([A-Za-z]\w+)["']?[\s,]+["']?REG_(?:DWORD|SZ)["']?[\s,]+["']?(0x[0-9a-fA-F]+|\d+)\b`)
 
 // nicKeyword is a keyword of a NIC and its value in a table of PowerShell or another language; the
 // star marks the names that Microsoft has standardised.

@@ -126,8 +126,10 @@ func TestFoundInTheWild(t *testing.T) {
 		{"moved to the interface", "net.link.lagg.0.use_flowid=0", "net.link.lagg.0.use_flowid = 0: removed"},
 		{"hash of a recipe", "default['sysctl']['tcp_mem'] = \"8388608 8388608 8388608\"",
 			"net.ipv4.tcp_mem = 8388608 8388608 8388608: harmful"},
-		{"line for /etc/system", `echo "set nfs:nfs3_bsize = 131072" >> /etc/system`, "system:nfs/nfs3_bsize = 131072: still-right"},
-		{"property without its dash", "ipadm set-prop -p send_redirects=off ipv4", "ipadm:ipv4/send_redirects = off: still-right"},
+		{"line for /etc/system", `echo "set nfs:nfs3_bsize = 131072" >> /etc/system`,
+			"system:nfs/nfs3_bsize = 131072: still-right"},
+		{"property without its dash", "ipadm set-prop -p send_redirects=off ipv4",
+			"ipadm:ipv4/send_redirects = off: still-right"},
 		{"sysctl of NetBSD alone", "sysctl -w net.inet.tcp.delack_ticks=3", "net.inet.tcp.delack_ticks = 3: still-right"},
 		{"function of a batch file", `call :reg "%K_TP%" TcpTimedWaitDelay REG_DWORD 30`,
 			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpTimedWaitDelay = 30: still-right`},
@@ -139,6 +141,14 @@ func TestFoundInTheWild(t *testing.T) {
 		{"its default", "net.ipv4.vs.sync_threshold = 3 50", "net.ipv4.vs.sync_threshold = 3 50: now-default"},
 		{"interface of another protocol", "net.mpls.conf.eth0.input=1", "net.mpls.conf.eth0.input = 1: still-right"},
 		{"smaller start", "net.smc.rmem=16384", "net.smc.rmem = 16384: harmful"},
+		{"errors elsewhere", `echo "ff" > /sys/class/net/eth0/queues/tx-$i/xps_cpus 2>/dev/null`,
+			"queue:eth0/tx-$i/xps_cpus = ff: still-right"},
+		{"function that runs a command", "run ethtool -K $ifc tso off",
+			"ethtool:$ifc/feature.tx-tcp-segmentation = off: harmful"},
+		{"function with a remark", `check_and_set "net.ipv4.vs.conn_reuse_mode" "0" "reuse of ports"`,
+			"net.ipv4.vs.conn_reuse_mode = 0: still-right"},
+		{"unit of systemd", "ExecStartPost=-/bin/bash -c 'echo 2 > /sys/class/net/wg0/queues/rx-0/rps_cpus || true'",
+			"queue:wg0/rx-0/rps_cpus = 2: still-right"},
 		{"default that changed", "net.link.lagg.default_use_flowid=0", "net.link.lagg.default_use_flowid = 0: now-default"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -155,6 +165,14 @@ func TestBlockOfNix(t *testing.T) {
 	got := judged(t, Target{}, "  kernel = {\n    sysctl = {\n      \"net.ipv4.tcp_sack\" = 0;\n    };\n  };\n")
 	if diff := cmp.Diff([]string{"net.ipv4.tcp_sack = 0: harmful"}, short(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestUnits: a unit of systemd runs programs, most of which set nothing, and an empty line takes back
+// those before it.
+func TestUnits(t *testing.T) {
+	if got := judged(t, Target{}, "[Service]\nExecStart=\nExecStart=/usr/bin/wg-quick up %i\n"); len(got) != 0 {
+		t.Errorf("%+v", got)
 	}
 }
 

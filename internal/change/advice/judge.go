@@ -248,7 +248,7 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 }
 
 // inOrder sorts the three numbers of a buffer or of memory, whose order the kernel does not look
-// at: it takes 8192 4096 2048 for tcp_rmem. The catalogue refuses them, because nobody wants that.
+// at: it takes 8192 4096 2048 for tcp_rmem. The catalogue refuses them, which would be a mistake.
 // The two ends of a range of ports do have to be in order.
 func inOrder(d knob.Definition, value string) string {
 	fields := strings.Fields(value)

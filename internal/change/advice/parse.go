@@ -94,8 +94,18 @@ func (r *reader) read() {
 	if item := bullet.ReplaceAllString(text, ""); item != text && r.item(item) {
 		return
 	}
-	commands, ok := r.uncommented(text)
+	unit := unitCommand.FindString(text)
+	if unit == text {
+		return // it takes back the commands before it
+	}
+	commands, ok := r.uncommented(text[len(unit):])
 	if !ok {
+		return
+	}
+	if unit != "" { // it runs programs, most of which set nothing
+		if !r.commands(commands) {
+			r.within(text)
+		}
 		return
 	}
 	if r.commands(commands) || r.profile(text) || r.list(text) {
@@ -206,8 +216,18 @@ func (r *reader) uncommented(text string) ([]command, bool) {
 	return splitCommands(text), true
 }
 
+// runner is the name of a function of a script that runs the command behind it. It is in small
+// letters, which a sentence does not begin with.
+var runner = regexp.MustCompile(`^(?:run|exec|execute|safe|try|retry|quiet|silent|do)(?:_\w+)?$`)
+
+// unitCommand is what stands before a command of a systemd unit (systemd.service(5)).
+var unitCommand = regexp.MustCompile(`^Exec(?:Start|Stop|Reload)(?:Pre|Post)?\s*=\s*[-@:+!]*`)
+
 // command passes a command to its reader.
 func (r *reader) command(c, from command) bool {
+	if len(c.words) > 2 && runner.MatchString(c.words[0]) && settingCommands.MatchString(c.words[1]+" ") {
+		c.words = c.words[1:] // run ethtool -K eth0 gro off
+	}
 	f := commandTable(c.name())
 	return f != nil && f(r, c, from)
 }
