@@ -271,7 +271,11 @@ var nicKeyword = regexp.MustCompile(`["'](\*[A-Za-z]\w+)["']\s*[=:,]\s*["']?(\w+
 // list of commands, and cmdlets in a pipeline.
 func (r *reader) quoted(text string) bool {
 	found := false
-	for _, m := range quotedText.FindAllStringSubmatch(text, -1) {
+	all := quotedText.FindAllStringSubmatch(text, -1)
+	if strings.Contains(text, `=\"`) { // a line that another program writes: NAME=\"VALUE\"
+		all = append(all, quotedText.FindAllStringSubmatch(strings.ReplaceAll(text, `\"`, `"`), -1)...)
+	}
+	for _, m := range all {
 		inner := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'").Replace(m[1] + m[2])
 		inner = strings.TrimSuffix(inner, `\n`) // printf
 		if settingCommands.MatchString(inner) {

@@ -147,6 +147,8 @@ func TestFoundInTheWild(t *testing.T) {
 			"ethtool:$ifc/feature.tx-tcp-segmentation = off: harmful"},
 		{"function with a remark", `check_and_set "net.ipv4.vs.conn_reuse_mode" "0" "reuse of ports"`,
 			"net.ipv4.vs.conn_reuse_mode = 0: still-right"},
+		{"string within a string", `SUBSYSTEM==\"net\", PROGRAM=\"/usr/sbin/ethtool -K %k tso off\"`,
+			"ethtool:%k/feature.tx-tcp-segmentation = off: harmful"},
 		{"unit of systemd", "ExecStartPost=-/bin/bash -c 'echo 2 > /sys/class/net/wg0/queues/rx-0/rps_cpus || true'",
 			"queue:wg0/rx-0/rps_cpus = 2: still-right"},
 		{"default that changed", "net.link.lagg.default_use_flowid=0", "net.link.lagg.default_use_flowid = 0: now-default"},
@@ -168,8 +170,8 @@ func TestBlockOfNix(t *testing.T) {
 	}
 }
 
-// TestUnits: a unit of systemd runs programs, most of which set nothing, and an empty line takes back
-// those before it.
+// TestUnits: a unit of systemd runs programs, most of which set nothing, and an empty line takes
+// back those before it.
 func TestUnits(t *testing.T) {
 	if got := judged(t, Target{}, "[Service]\nExecStart=\nExecStart=/usr/bin/wg-quick up %i\n"); len(got) != 0 {
 		t.Errorf("%+v", got)
