@@ -149,6 +149,7 @@ func TestFoundInTheWild(t *testing.T) {
 			"net.ipv4.vs.conn_reuse_mode = 0: still-right"},
 		{"string within a string", `SUBSYSTEM==\"net\", PROGRAM=\"/usr/sbin/ethtool -K %k tso off\"`,
 			"ethtool:%k/feature.tx-tcp-segmentation = off: harmful"},
+		{"variable that runs a command", "$SUDO ip link set dev \"$dev\" mtu 9000", "link:$dev/mtu = 9000: still-right"},
 		{"unit of systemd", "ExecStartPost=-/bin/bash -c 'echo 2 > /sys/class/net/wg0/queues/rx-0/rps_cpus || true'",
 			"queue:wg0/rx-0/rps_cpus = 2: still-right"},
 		{"default that changed", "net.link.lagg.default_use_flowid=0", "net.link.lagg.default_use_flowid = 0: now-default"},
@@ -173,7 +174,7 @@ func TestBlockOfNix(t *testing.T) {
 // TestUnits: a unit of systemd runs programs, most of which set nothing, and an empty line takes
 // back those before it.
 func TestUnits(t *testing.T) {
-	if got := judged(t, Target{}, "[Service]\nExecStart=\nExecStart=/usr/bin/wg-quick up %i\n"); len(got) != 0 {
+	if got := judged(t, Target{}, "[Service]\nType=oneshot\nExecStart=\nExecStart=/usr/bin/wg-quick up %i\n"); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -123,6 +123,9 @@ func (r *reader) read() {
 	if r.assignsVariable(text) {
 		return
 	}
+	if unitSections[r.section] {
+		return
+	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") ||
 		mentions(text) || tableOfNet.MatchString(text) {
 		r.unread()
@@ -220,6 +223,9 @@ func (r *reader) uncommented(text string) ([]command, bool) {
 // letters, which a sentence does not begin with.
 var runner = regexp.MustCompile(`^(?:run|exec|execute|safe|try|retry|quiet|silent|do)(?:_\w+)?$`)
 
+// unitSections are sections of systemd's units whose other lines set nothing of the network.
+var unitSections = map[string]bool{"Unit": true, "Service": true, "Install": true, "Timer": true, "Socket": true}
+
 // unitCommand is what stands before a command of a systemd unit (systemd.service(5)).
 var unitCommand = regexp.MustCompile(`^Exec(?:Start|Stop|Reload)(?:Pre|Post)?\s*=\s*[-@:+!]*`)
 
@@ -227,6 +233,10 @@ var unitCommand = regexp.MustCompile(`^Exec(?:Start|Stop|Reload)(?:Pre|Post)?\s*
 func (r *reader) command(c, from command) bool {
 	if len(c.words) > 2 && runner.MatchString(c.words[0]) && settingCommands.MatchString(c.words[1]+" ") {
 		c.words = c.words[1:] // run ethtool -K eth0 gro off
+	}
+	// $SUDO ip link set eth0 mtu 9000
+	if len(c.words) > 2 && strings.HasPrefix(c.words[0], "$") && commandTable((command{words: c.words[1:]}).name()) != nil {
+		c.words = c.words[1:]
 	}
 	f := commandTable(c.name())
 	return f != nil && f(r, c, from)
