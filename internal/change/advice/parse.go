@@ -235,8 +235,9 @@ func (r *reader) command(c, from command) bool {
 		c.words = c.words[1:] // run ethtool -K eth0 gro off
 	}
 	// $SUDO ip link set eth0 mtu 9000
-	if len(c.words) > 2 && strings.HasPrefix(c.words[0], "$") && commandTable((command{words: c.words[1:]}).name()) != nil {
-		c.words = c.words[1:]
+	if rest := (command{words: c.words[min(1, len(c.words)):]}); len(rest.words) > 1 &&
+		strings.HasPrefix(c.words[0], "$") && commandTable(rest.name()) != nil {
+		c.words = rest.words
 	}
 	f := commandTable(c.name())
 	return f != nil && f(r, c, from)
