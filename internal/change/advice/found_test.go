@@ -175,7 +175,8 @@ func TestBlockOfNix(t *testing.T) {
 // TestUnits: a unit of systemd runs programs, most of which set nothing, and an empty line takes
 // back those before it.
 func TestUnits(t *testing.T) {
-	if got := judged(t, Target{}, "[Service]\nType=oneshot\nExecStart=\nExecStart=/usr/bin/wg-quick up %i\n"); len(got) != 0 {
+	text := "[Service]\nType=oneshot\nExecStart=\nExecStart=/usr/bin/wg-quick up %i\n"
+	if got := judged(t, Target{}, text); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }
