@@ -179,6 +179,9 @@ func TestUnits(t *testing.T) {
 	if got := judged(t, Target{}, text); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
+	if got := judged(t, Target{}, text+"EOF\nsome.setting = 1\n"); len(got) != 1 || got[0].Verdict != Unknown {
+		t.Errorf("behind the unit: %+v", got)
+	}
 }
 
 // TestSharedNames: names of the queue in front of IP are NetBSD's in a text of NetBSD, and

@@ -193,7 +193,11 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 		var refused *knob.RangeError
 		if _, err := d.Normalize(knob.Value(inOrder(d, value))); errors.As(err, &refused) {
 			j.Verdict, j.Source = Ignored, d.Source
-			j.Why = fmt.Sprintf("The kernel does not take this value: it wants %s.", refused.Allowed)
+			allowed := refused.Allowed
+			if d.Count == 3 {
+				allowed = strings.Replace(allowed, " in ascending order", "", 1)
+			}
+			j.Why = fmt.Sprintf("The kernel does not take this value: it wants %s.", allowed)
 			return j
 		}
 	}

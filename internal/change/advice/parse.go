@@ -123,7 +123,7 @@ func (r *reader) read() {
 	if r.assignsVariable(text) {
 		return
 	}
-	if unitSections[r.section] {
+	if unitSections[r.section] && unitKey.MatchString(text) {
 		return
 	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") ||
@@ -225,6 +225,9 @@ var runner = regexp.MustCompile(`^(?:run|exec|execute|safe|try|retry|quiet|silen
 
 // unitSections are sections of systemd's units whose other lines set nothing of the network.
 var unitSections = map[string]bool{"Unit": true, "Service": true, "Install": true, "Timer": true, "Socket": true}
+
+// unitKey is a key of a unit. A script that writes one goes on behind it with lines of its own.
+var unitKey = regexp.MustCompile(`^[A-Z][A-Za-z]+\s*=`)
 
 // unitCommand is what stands before a command of a systemd unit (systemd.service(5)).
 var unitCommand = regexp.MustCompile(`^Exec(?:Start|Stop|Reload)(?:Pre|Post)?\s*=\s*[-@:+!]*`)
