@@ -25,7 +25,7 @@ var (
 		"vm.extfrag", "vm.unprivileged_userfaultfd", "dev.raid.", "dev.cdrom.", "dev.tty.", "dev.hpet.", "dev.scsi.",
 		"dev.mac_hid.", "dev.i915.", "dev.parport.", "abi.", "debug.exception-trace", "debug.kprobes-optimization",
 		"net.nd.", "net.ipx.", "net.appletalk.", "net.token-ring.", "net.rds.", "net.smc.", "net.tipc.", "net.mpls.",
-		"net.vrf.", "net.ethernet.", "net.dccp.", "net.iw_cm.",
+		"net.vrf.", "net.x25.", "net.ethernet.", "net.dccp.", "net.iw_cm.",
 	}
 	freebsdTrees = []string{
 		"net.inet.", "net.inet6.", "net.isr.", "net.link.", "net.iflib.", "net.route.", "net.bpf.", "net.local.",

@@ -67,13 +67,17 @@ func commandTable(name string) reads {
 	case "sh", "bash", "dash", "ksh", "zsh", "su":
 		return (*reader).shell
 	case "foreach-object", "foreach", "%", "try", "ssh", "plink", "rsh", "pdsh", "clush", "powershell", "pwsh", "cmd",
-		"chroot", "nsenter", "env", "timeout", "nice", "ionice", "start", "call":
+		"chroot", "nsenter", "env", "timeout", "nice", "ionice", "start", "call", "busybox", "toybox", "xargs", "adb":
 		return (*reader).wrapped
+	case "write":
+		return (*reader).initWrite
+	case "setprop", "resetprop":
+		return (*reader).property
 	case "grep", "egrep", "fgrep", "cat", "man":
 		return func(*reader, command, command) bool { return true } // they read
 	}
 	if _, ok := cmdlets[name]; ok {
-		return func(r *reader, c, _ command) bool { return r.cmdlet(c) }
+		return func(r *reader, c, from command) bool { return r.cmdlet(c.selectedBy(from)) }
 	}
 	if _, _, ok := adapterSwitch(name); ok {
 		return func(r *reader, c, _ command) bool { return r.cmdlet(c) }
@@ -142,7 +146,8 @@ func pairs(words []string, f func(name, value string)) {
 // is a setting.
 func (r *reader) sysctlCommand(c, _ command) bool {
 	// Puppet's and Chef's resource of this name is no command: sysctl { 'NAME': value => 1 }.
-	if len(c.words) > 1 && (strings.HasPrefix(c.words[1], "{") || c.words[len(c.words)-1] == "do") {
+	// The head of a block of Nix is neither: sysctl = {.
+	if len(c.words) > 1 && (strings.HasPrefix(c.words[1], "{") || c.words[1] == "=" || c.words[len(c.words)-1] == "do") {
 		return false
 	}
 	// sysctl -p FILE and --system read files that are not available here; their words have no
@@ -202,13 +207,7 @@ func (r *reader) ip(c, _ command) bool {
 	case words[0] == "netns" && words[1] == "exec" && len(words) > 3:
 		return r.wrapped(command{words: words[2:], target: c.target}, command{})
 	case strings.HasPrefix("link", words[0]) && words[1] == "set":
-		words = words[2:]
-		if len(words) > 0 && words[0] == "dev" {
-			words = words[1:]
-		}
-		if len(words) > 1 {
-			r.interfaceWords(Linux, words[0], words[1:])
-		}
+		r.linkSet(words[2:])
 	case strings.HasPrefix("route", words[0]) && (words[1] == "add" || words[1] == "change" || words[1] == "replace" ||
 		words[1] == "append"):
 		r.routeWords(words[2:])
@@ -535,7 +534,12 @@ func (r *reader) written(value, file string) bool {
 		known := false
 		for _, line := range strings.Split(value, `\n`) {
 			line = strings.TrimSpace(line)
-			known = r.assignment(line) || r.moduleOptions(line) || r.writtenRegistry(line) || known
+			known = r.etcSystem(line) || r.assignment(line) || r.moduleOptions(line) || r.writtenRegistry(line) || known
+			// A command that goes into a script: echo "ethtool -K \$2 tso off" >> FILE. What goes into
+			// a log only reports it.
+			if settingCommands.MatchString(line) && !strings.Contains(strings.ToLower(file), "log") {
+				known = r.commands(splitCommands(line)) || known
+			}
 		}
 		return known
 	}

@@ -13,15 +13,16 @@
 // sysctl.d, loader.conf and rc.conf, lines of a kernel configuration, modprobe.d, parameters of
 // modules in GRUB_CMDLINE_LINUX, shell commands (sysctl, ethtool, ip, ifconfig, route, tc,
 // mii-tool, modprobe, mount, echo into /proc and /sys, ndd, ipadm, dladm) with or without a prompt,
-// through ssh or another shell, driver files of Solaris, .reg files, reg add, netsh, PowerShell,
-// named.conf, unbound.conf, TuneD profiles, and bare names that can denote only one setting. A name
-// and its value may be a pair of YAML, JSON, Nix, Puppet or Chef, two entries of one item ("name:
-// …", "value: …"), or a row of a table; backquotes and HTML around them are taken off. It skips a
-// line of no known form if it is a sentence, and reports it as Unknown if it looks like a setting.
+// through ssh or another shell, in units of systemd, or put into a script by echo, init.rc of
+// Android, driver files of Solaris, .reg files, reg add, netsh, PowerShell, named.conf,
+// unbound.conf, TuneD profiles, and bare names that can denote only one setting. A name and its
+// value may be a pair of YAML, JSON, Nix, Puppet or Chef, two entries of one item ("name: …",
+// "value: …"), or a row of a table; backquotes and HTML around them are taken off. It skips a line
+// of no known form if it is a sentence, and reports it as Unknown if it looks like a setting.
 //
 // The names of FreeBSD, NetBSD, OpenBSD and macOS overlap. What only one of them has decides for
 // the whole text; without it the names are FreeBSD's. OpenBSD and macOS are recognised and not
-// judged.
+// judged. Properties of Android (setprop net.…) are listed as not understood.
 //
 // A verdict comes from the first of these that applies: rules of the embedded facts that ignore the
 // value (removed, without effect), the range in the catalogue of package knob, rules that use the
@@ -40,7 +41,8 @@
 //
 // Every rule carries its own: kernel documentation and commits, manual pages, Microsoft's and
 // Oracle's documentation. The files are facts/*.json for rules, and facts/*.tsv for the settings of
-// FreeBSD, Solaris and Windows with their defaults and the direction in which a change is wrong.
+// FreeBSD, Solaris and Windows, and of modules of Linux, with their defaults and the direction in
+// which a change is wrong.
 //
 // # Limits
 //

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -100,6 +101,12 @@ func (r *reader) attribute(keys, value string) bool {
 	for i := range parts {
 		name := strings.Join(parts[i:], ".")
 		if _, ok := sysctlOS(name); ok && strings.Contains(name, ".") {
+			return r.block(name, value)
+		}
+	}
+	// The hash of a recipe's own names: default['sysctl']['rmem_max'].
+	if slices.Contains(parts, "sysctl") {
+		if name := netNameOf(parts[len(parts)-1]); name != "" {
 			return r.block(name, value)
 		}
 	}
@@ -209,7 +216,8 @@ func (r *reader) within(text string) bool {
 
 // helper is a function or a script of the text's author that takes a name and a value:
 // set_sysctl NAME VALUE. It is one word, because a sentence has several before the name.
-var helper = regexp.MustCompile(`^[\w./-]+\s+["']?(` + namePattern + `)["']?\s+("[^"]*"|'[^']*'|-?\d+)\s*(?:#.*)?$`)
+var helper = regexp.MustCompile(`^[\w./-]+\s+["']?(` + namePattern + `)["']?\s+("[^"]*"|'[^']*'|-?\d+)` +
+	`(?:\s+(?:"[^"]*"|'[^']*'))*\s*(?:#.*)?$`)
 
 // mentioned is the name of a sysctl and, anywhere behind it, a number: advice in a form that is not
 // read.
@@ -238,7 +246,7 @@ var quotedText = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 
 // settingCommands are the commands that are read out of strings and out of the middle of a line:
 // they have no other use than to set something.
-var settingCommands = regexp.MustCompile(`(?i)^\s*(?:/\S*/)?(?:netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
+var settingCommands = regexp.MustCompile(`(?i)^\s*(?:[/$]\S*/)?(?:netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
 	`sysctl|ethtool|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
 
 // cmdletWithin is a cmdlet anywhere in a line, up to the end of its pipeline.
@@ -250,6 +258,11 @@ var afterDo = regexp.MustCompile(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
 // setRegistry is a function of a script with the parameters of Set-ItemProperty.
 var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+-path\s+["']?(?:registry::)?hk\w+:?\\.*\s-name\s.*\s-value\s`)
 
+// registryTriple is a name, a type and a value in the call of a script's own function: call :reg
+// "%KEY%" TcpTimedWaitDelay REG_DWORD 30.
+var registryTriple = regexp.MustCompile(
+	`([A-Za-z]\w+)["']?[\s,]+["']?REG_(?:DWORD|SZ)["']?[\s,]+["']?(0x[0-9a-fA-F]+|\d+)\b`)
+
 // nicKeyword is a keyword of a NIC and its value in a table of PowerShell or another language; the
 // star marks the names that Microsoft has standardised.
 var nicKeyword = regexp.MustCompile(`["'](\*[A-Za-z]\w+)["']\s*[=:,]\s*["']?(\w+)["']?`)
@@ -258,7 +271,11 @@ var nicKeyword = regexp.MustCompile(`["'](\*[A-Za-z]\w+)["']\s*[=:,]\s*["']?(\w+
 // list of commands, and cmdlets in a pipeline.
 func (r *reader) quoted(text string) bool {
 	found := false
-	for _, m := range quotedText.FindAllStringSubmatch(text, -1) {
+	all := quotedText.FindAllStringSubmatch(text, -1)
+	if strings.Contains(text, `=\"`) { // a line that another program writes: NAME=\"VALUE\"
+		all = append(all, quotedText.FindAllStringSubmatch(strings.ReplaceAll(text, `\"`, `"`), -1)...)
+	}
+	for _, m := range all {
 		inner := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'").Replace(m[1] + m[2])
 		inner = strings.TrimSuffix(inner, `\n`) // printf
 		if settingCommands.MatchString(inner) {
@@ -281,6 +298,12 @@ func (r *reader) quoted(text string) bool {
 	}
 	for _, m := range call.FindAllStringSubmatch(text, -1) {
 		found = (numbers.MatchString(m[2]) || wordValued.MatchString(m[1])) && r.sysctl(m[1], m[2]) || found
+	}
+	for _, m := range registryTriple.FindAllStringSubmatch(text, -1) {
+		if name := bareNames()["registry"][m[1]]; name != "" && !found {
+			r.add(Windows, name, number(m[2]))
+			found = true
+		}
 	}
 	for _, m := range nicKeyword.FindAllStringSubmatch(text, -1) {
 		r.add(Windows, "adapter:*/"+m[1], m[2])

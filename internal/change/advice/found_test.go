@@ -96,6 +96,64 @@ func TestFoundInTheWild(t *testing.T) {
 			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TCPNoDelay = 1: ignored`},
 		{"fixed by today", "net.ipv4.tcp_challenge_ack_limit = 999999999",
 			"net.ipv4.tcp_challenge_ack_limit = 999999999: now-default"},
+
+		// Of files that no earlier set has, 2026-11-26.
+		{"negotiates everything", "ethtool -s p0 autoneg on", "ethtool:p0/link.advertised = autonegotiation: now-default"},
+		{"offers one speed", "ethtool -s p0 speed 100 duplex full autoneg on",
+			"ethtool:p0/link.advertised = 100/full autonegotiation: still-right"},
+		{"not in order, and accepted", "net.ipv4.tcp_mem = 94500000 91500000 92700000",
+			"net.ipv4.tcp_mem = 94500000 91500000 92700000: harmful"},
+		{"a buffer that never grows", "net.ipv4.tcp_wmem = 4096 65536 32768",
+			"net.ipv4.tcp_wmem = 4096 65536 32768: harmful"},
+		{"ports not in order", "net.ipv4.ip_local_port_range = 65000 1024",
+			"net.ipv4.ip_local_port_range = 65000 1024: ignored"},
+		{"set by a daemon alone", "net.ipv4.conf.all.mc_forwarding = 0", "net.ipv4.conf.all.mc_forwarding = 0: ignored"},
+		{"a figure", "net.netfilter.nf_conntrack_count = 65536", "net.netfilter.nf_conntrack_count = 65536: ignored"},
+		{"nothing reads it", "net.ipv4.neigh.default.gc_interval = 30", "net.ipv4.neigh.default.gc_interval = 30: ignored"},
+		{"interface behind dev", "ip link set mtu 9000 dev eth1", "link:eth1/mtu = 9000: still-right"},
+		{"interface from a list", "ls /sys/class/net | xargs -n1 ip link set txqueuelen 1000", ": unknown"},
+		{"command that goes into a script", `echo "ethtool -K \$2 tso off" | sudo tee -a /etc/net/offload`,
+			"ethtool:$2/feature.tx-tcp-segmentation = off: harmful"},
+		{"init of Android", "write /proc/sys/net/core/rmem_default 131072", "net.core.rmem_default = 131072: harmful"},
+		{"property of Android", "setprop net.tcp.buffersize.wifi 4096,87380,110208,4096,16384,110208", ": unknown"},
+		{"program of many names", "busybox sysctl -w net.ipv4.tcp_sack=0", "net.ipv4.tcp_sack = 0: harmful"},
+		{"switch of the cmdlet", "Set-NetAdapterRss -Name Ethernet -Enabled $true",
+			"adapter:*/rss.enabled = enabled: now-default"},
+		{"off by the cmdlet", "Set-NetAdapterRss -Name Ethernet -Enabled $false",
+			"adapter:*/rss.enabled = disabled: harmful"},
+		{"chosen before", `Get-NetAdapterAdvancedProperty -Name eth -DisplayName "*Large Send*" | ` +
+			`Set-NetAdapterAdvancedProperty -RegistryValue 0`, "adapter:eth/Large Send = 0: harmful"},
+		{"moved to the interface", "net.link.lagg.0.use_flowid=0", "net.link.lagg.0.use_flowid = 0: removed"},
+		{"hash of a recipe", "default['sysctl']['tcp_mem'] = \"8388608 8388608 8388608\"",
+			"net.ipv4.tcp_mem = 8388608 8388608 8388608: harmful"},
+		{"line for /etc/system", `echo "set nfs:nfs3_bsize = 131072" >> /etc/system`,
+			"system:nfs/nfs3_bsize = 131072: still-right"},
+		{"property without its dash", "ipadm set-prop -p send_redirects=off ipv4",
+			"ipadm:ipv4/send_redirects = off: still-right"},
+		{"sysctl of NetBSD alone", "sysctl -w net.inet.tcp.delack_ticks=3", "net.inet.tcp.delack_ticks = 3: still-right"},
+		{"function of a batch file", `call :reg "%K_TP%" TcpTimedWaitDelay REG_DWORD 30`,
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpTimedWaitDelay = 30: still-right`},
+		{"program of a store", `ExecStart = "${pkgs.ethtool}/bin/ethtool --set-ring enp1s0f0 rx 4096";`,
+			"ethtool:enp1s0f0/ring.rx = 4096: still-right"},
+		{"row of a table", "| `net.igc.num_queues` | 4 | 1 | Queues of the NIC |", ": unknown"},
+		{"much for each socket", "net.ipv4.udp_rmem_min = 20971520", "net.ipv4.udp_rmem_min = 20971520: harmful"},
+		{"load balancer of the kernel", "net.ipv4.vs.conn_reuse_mode=0", "net.ipv4.vs.conn_reuse_mode = 0: still-right"},
+		{"its default", "net.ipv4.vs.sync_threshold = 3 50", "net.ipv4.vs.sync_threshold = 3 50: now-default"},
+		{"interface of another protocol", "net.mpls.conf.eth0.input=1", "net.mpls.conf.eth0.input = 1: still-right"},
+		{"smaller start", "net.smc.rmem=16384", "net.smc.rmem = 16384: harmful"},
+		{"errors elsewhere", `echo "ff" > /sys/class/net/eth0/queues/tx-$i/xps_cpus 2>/dev/null`,
+			"queue:eth0/tx-$i/xps_cpus = ff: still-right"},
+		{"function that runs a command", "run ethtool -K $ifc tso off",
+			"ethtool:$ifc/feature.tx-tcp-segmentation = off: harmful"},
+		{"function with a remark", `check_and_set "net.ipv4.vs.conn_reuse_mode" "0" "reuse of ports"`,
+			"net.ipv4.vs.conn_reuse_mode = 0: still-right"},
+		{"string within a string", `SUBSYSTEM==\"net\", PROGRAM=\"/usr/sbin/ethtool -K %k tso off\"`,
+			"ethtool:%k/feature.tx-tcp-segmentation = off: harmful"},
+		{"variable that runs a command", "$SUDO ip link set dev \"$dev\" mtu 9000",
+			"link:$dev/mtu = 9000: still-right"},
+		{"unit of systemd", "ExecStartPost=-/bin/bash -c 'echo 2 > /sys/class/net/wg0/queues/rx-0/rps_cpus || true'",
+			"queue:wg0/rx-0/rps_cpus = 2: still-right"},
+		{"default that changed", "net.link.lagg.default_use_flowid=0", "net.link.lagg.default_use_flowid = 0: now-default"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := judged(t, Target{Release: release(t, Linux, "6.18")}, c.text+"\n")
@@ -103,6 +161,43 @@ func TestFoundInTheWild(t *testing.T) {
 				t.Errorf("%q (-want +got):\n%s", c.text, diff)
 			}
 		})
+	}
+}
+
+// TestBlockOfNix: the head of a block of settings is no setting.
+func TestBlockOfNix(t *testing.T) {
+	got := judged(t, Target{}, "  kernel = {\n    sysctl = {\n      \"net.ipv4.tcp_sack\" = 0;\n    };\n  };\n")
+	if diff := cmp.Diff([]string{"net.ipv4.tcp_sack = 0: harmful"}, short(got)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestUnits: a unit of systemd runs programs, most of which set nothing, and an empty line takes
+// back those before it.
+func TestUnits(t *testing.T) {
+	text := "[Service]\nType=oneshot\nExecStart=\nExecStart=/usr/bin/wg-quick up %i\n"
+	if got := judged(t, Target{}, text); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := judged(t, Target{}, text+"EOF\nsome.setting = 1\n"); len(got) != 1 || got[0].Verdict != Unknown {
+		t.Errorf("behind the unit: %+v", got)
+	}
+}
+
+// TestSharedNames: names of the queue in front of IP are NetBSD's in a text of NetBSD, and
+// OpenBSD's elsewhere.
+func TestSharedNames(t *testing.T) {
+	for text, want := range map[string]OS{
+		"net.inet.tcp.init_win=10\nnet.inet.ip.ifq.maxlen=4096\n":  NetBSD,
+		"kern.sbmax=16777216\nnet.inet.tcp.recvbuf_inc=262144\n":   NetBSD,
+		"net.inet.tcp.recvbuf_inc=262144\n":                        FreeBSD,
+		"kern.bufcachepercent=50\nnet.inet6.ip6.ifq.maxlen=1024\n": OpenBSD,
+		"net.inet.ip.ifq.maxlen=1024\n":                            OpenBSD,
+	} {
+		got := judged(t, Target{}, text)
+		if last := got[len(got)-1]; last.For != want {
+			t.Errorf("%q is of %s, want %s", text, last.For, want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,9 +191,13 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 		// A sysctl or a NIC answers EINVAL, and the old value stays: the advice has no effect, and
 		// nothing breaks.
 		var refused *knob.RangeError
-		if _, err := d.Normalize(knob.Value(value)); errors.As(err, &refused) {
+		if _, err := d.Normalize(knob.Value(inOrder(d, value))); errors.As(err, &refused) {
 			j.Verdict, j.Source = Ignored, d.Source
-			j.Why = fmt.Sprintf("The kernel does not take this value: it wants %s.", refused.Allowed)
+			allowed := refused.Allowed
+			if d.Count == 3 {
+				allowed = strings.Replace(allowed, " in ascending order", "", 1)
+			}
+			j.Why = fmt.Sprintf("The kernel does not take this value: it wants %s.", allowed)
 			return j
 		}
 	}
@@ -246,6 +251,22 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 	return j
 }
 
+// inOrder sorts the three numbers of a buffer or of memory, whose order the kernel does not look
+// at: it takes 8192 4096 2048 for tcp_rmem. The catalogue refuses them, which would be a mistake.
+// The two ends of a range of ports do have to be in order.
+func inOrder(d knob.Definition, value string) string {
+	fields := strings.Fields(value)
+	if !d.Ascending || d.Count != 3 {
+		return value
+	}
+	sorting.StableFunc(fields, func(a, b string) int {
+		x, _ := numberAt(a, 0)
+		y, _ := numberAt(b, 0)
+		return cmp.Compare(x, y)
+	})
+	return strings.Join(fields, " ")
+}
+
 // open judges a setting whose value the text leaves open: a variable, a placeholder. Only what
 // holds for every value can be said.
 func (j Judgement) open(rules applied) Judgement {
@@ -254,6 +275,9 @@ func (j Judgement) open(rules applied) Judgement {
 		return j.by(r)
 	}
 	j.Verdict, j.Why = Unknown, "The value is a variable or a placeholder of the text."
+	if len(rules.f.Rules) == 0 && beside(j.For, j.Knob) { // kernel.core_pattern=/tmp/%e.core
+		j.Why = "No setting of the network."
+	}
 	return j
 }
 
@@ -293,7 +317,8 @@ var besideNetwork = map[OS][]string{
 		"tuned:"},
 	FreeBSD: {"sysctl:kern.", "sysctl:vm.", "sysctl:vfs.", "sysctl:security.", "sysctl:machdep.", "sysctl:debug.",
 		"sysctl:compat.", "sysctl:hint.", "sysctl:hw.acpi.", "sysctl:hw.kbd.", "sysctl:hw.snd.", "sysctl:hw.ibrs",
-		"sysctl:hw.mds", "sysctl:hw.spec", "sysctl:hw.usb.", "sysctl:hw.syscons.", "sysctl:hw.vga.", "sysctl:dev.pcm.",
+		"sysctl:hw.mds", "sysctl:hw.spec", "sysctl:hw.pci.", "sysctl:hw.psm.", "sysctl:hw.nvidia", "sysctl:hw.usb.",
+		"sysctl:hw.syscons.", "sysctl:hw.vga.", "sysctl:dev.pcm.",
 		"sysctl:dev.cpu.", "sysctl:dev.hwpstate", "kldload:"},
 	NetBSD: {"sysctl:kern.", "sysctl:vm.", "sysctl:vfs.", "sysctl:security.", "sysctl:machdep.", "sysctl:ddb.",
 		"sysctl:proc.", "sysctl:hw."},

@@ -38,6 +38,20 @@ var netNames = sync.OnceValue(func() map[string][]string {
 	return all
 })
 
+// netNameOf returns the one sysctl of net.core or of IPv4 itself that has a last part, or nothing.
+func netNameOf(last string) string {
+	found := ""
+	for _, t := range []string{"net.core", "net.ipv4"} {
+		if name := t + "." + last; slices.Contains(netNames()[t], name) {
+			if found != "" {
+				return ""
+			}
+			found = name
+		}
+	}
+	return found
+}
+
 // tree is the part of a name up to its second dot.
 func tree(name string) string {
 	parts := strings.SplitN(name, ".", 3)
@@ -87,7 +101,7 @@ func absent(id string) bool {
 	name = anyInterface(name)
 	parts := strings.Split(name, ".")
 	own := len(parts) == 3 && (parts[1] == "core" || parts[1] == "ipv4" || parts[1] == "ipv6")
-	ofInterface := len(parts) == 5 && parts[2] == "conf"
+	ofInterface := len(parts) == 5 && parts[2] == "conf" && (parts[1] == "ipv4" || parts[1] == "ipv6")
 	// net.ipv6.default.accept_ra, without conf.
 	if len(parts) == 4 && (parts[1] == "ipv4" || parts[1] == "ipv6") && (parts[2] == "all" || parts[2] == "default") {
 		return true

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -242,3 +243,42 @@ func (r *reader) nfsOptions(point, options string) {
 		}
 	}
 }
+
+// initWrite reads `write FILE VALUE` of Android's init.rc (system/core/init/README.md).
+func (r *reader) initWrite(c, _ command) bool {
+	if len(c.words) < 3 || !strings.HasPrefix(c.words[1], "/proc/") && !strings.HasPrefix(c.words[1], "/sys/") {
+		return false
+	}
+	return r.written(strings.Join(c.words[2:], " "), c.words[1])
+}
+
+// property reports properties of Android that concern the network, which are read by its services
+// and not by the kernel. Nothing is known here about them.
+func (r *reader) property(c, _ command) bool {
+	for _, w := range c.words[1:] {
+		if strings.HasPrefix(w, "net.") || strings.HasPrefix(w, "wifi.") || strings.HasPrefix(w, "ro.ril.") {
+			r.unread()
+		}
+	}
+	return true
+}
+
+// linkSet reads the words of `ip link set`. The interface comes first or behind dev, at any place:
+// ip link set mtu 9000 dev eth0. A command that names a setting and none of an interface is not
+// understood.
+func (r *reader) linkSet(words []string) {
+	device := ""
+	if at := slices.Index(words, "dev"); at >= 0 && at+1 < len(words) {
+		device, words = words[at+1], slices.Delete(slices.Clone(words), at, at+2)
+	} else if len(words) > 0 {
+		device, words = words[0], words[1:]
+	}
+	before := len(r.advice.Settings)
+	r.interfaceWords(Linux, device, words)
+	if len(r.advice.Settings) == before && linkSettings[device] {
+		r.unread()
+	}
+}
+
+// linkSettings are words for settings, which a command without an interface has in its place.
+var linkSettings = map[string]bool{"mtu": true, "txqueuelen": true, "qlen": true, "txqlen": true}

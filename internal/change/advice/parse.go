@@ -96,8 +96,18 @@ func (r *reader) read() {
 	if item := bullet.ReplaceAllString(text, ""); item != text && r.item(item) {
 		return
 	}
-	commands, ok := r.uncommented(text)
+	unit := unitCommand.FindString(text)
+	if unit == text {
+		return // it takes back the commands before it
+	}
+	commands, ok := r.uncommented(text[len(unit):])
 	if !ok {
+		return
+	}
+	if unit != "" { // it runs programs, most of which set nothing
+		if !r.commands(commands) {
+			r.within(text)
+		}
 		return
 	}
 	if r.commands(commands) || r.profile(text) || r.list(text) {
@@ -115,8 +125,11 @@ func (r *reader) read() {
 	if r.assignsVariable(text) {
 		return
 	}
+	if unitSections[r.section] && unitKey.MatchString(text) {
+		return
+	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") ||
-		mentions(text) {
+		mentions(text) || tableOfNet.MatchString(text) {
 		r.unread()
 	}
 }
@@ -180,6 +193,9 @@ var shellVariable = regexp.MustCompile(`^(?:export |local |readonly |set )?[A-Za
 // and text after it.
 var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
 
+// tableOfNet is a row of a table for a name below net that no system here has, with a number.
+var tableOfNet = regexp.MustCompile("^\\|\\s*[`\"]?net\\.[a-z][a-z0-9_]*(?:\\.\\w+)+[`\"]?\\s*\\|.*\\d")
+
 // prompt is the prompt of a shell before a command, in texts copied from a terminal: "# ",
 // "Solaris# ", "root@host:~# ", "[root@host ~]# ", "$", "C:\>", "PS C:\> ". The sign may have
 // got lost behind "[root@host ~]".
@@ -205,8 +221,29 @@ func (r *reader) uncommented(text string) ([]command, bool) {
 	return splitCommands(text), true
 }
 
+// runner is the name of a function of a script that runs the command behind it. It is in small
+// letters, which a sentence does not begin with.
+var runner = regexp.MustCompile(`^(?:run|exec|execute|safe|try|retry|quiet|silent|do)(?:_\w+)?$`)
+
+// unitSections are sections of systemd's units whose other lines set nothing of the network.
+var unitSections = map[string]bool{"Unit": true, "Service": true, "Install": true, "Timer": true, "Socket": true}
+
+// unitKey is a key of a unit. A script that writes one goes on behind it with lines of its own.
+var unitKey = regexp.MustCompile(`^[A-Z][A-Za-z]+\s*=`)
+
+// unitCommand is what stands before a command of a systemd unit (systemd.service(5)).
+var unitCommand = regexp.MustCompile(`^Exec(?:Start|Stop|Reload)(?:Pre|Post)?\s*=\s*[-@:+!]*`)
+
 // command passes a command to its reader.
 func (r *reader) command(c, from command) bool {
+	if len(c.words) > 2 && runner.MatchString(c.words[0]) && settingCommands.MatchString(c.words[1]+" ") {
+		c.words = c.words[1:] // run ethtool -K eth0 gro off
+	}
+	// $SUDO ip link set eth0 mtu 9000
+	if rest := (command{words: c.words[min(1, len(c.words)):]}); len(rest.words) > 1 &&
+		strings.HasPrefix(c.words[0], "$") && commandTable(rest.name()) != nil {
+		c.words = rest.words
+	}
 	f := commandTable(c.name())
 	return f != nil && f(r, c, from)
 }

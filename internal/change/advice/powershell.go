@@ -2,6 +2,7 @@ package advice
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -157,6 +158,15 @@ var selecting = map[string]bool{"-name": true, "-interfacealias": true, "-interf
 	"-addressfamily": true, "-interfacedescription": true, "-force": true, "-confirm": true, "-erroraction": true,
 	"-policystore": true, "-whatif": true, "-passthru": true, "-cimsession": true, "-asjob": true,
 	"-norestart": true, "-ea": true, "-verbose": true, "-includehidden": true}
+
+// selectedBy adds to Set-NetAdapterAdvancedProperty what the command before it in the pipeline has
+// chosen: Get-NetAdapterAdvancedProperty -DisplayName "Jumbo*" | Set-NetAdapterAdvancedProperty ….
+func (c command) selectedBy(from command) command {
+	if from.name() == "get-netadapteradvancedproperty" && c.name() == "set-netadapteradvancedproperty" {
+		c.words = slices.Concat(c.words[:1], from.words[1:], c.words[1:])
+	}
+	return c
+}
 
 // cmdlet reads one of them. Parameters come in any order; names and values are the same in either
 // case, as PowerShell has it.
@@ -314,6 +324,9 @@ func (r *reader) adapter(words []string) {
 			nic = next
 		case "-displayname", "-registrykeyword":
 			property = strings.TrimSuffix(strings.Split(next, "-Display")[0], " ")
+			if part, ok := strings.CutSuffix(property, "*"); ok { // any property of such a name
+				property = strings.TrimPrefix(part, "*")
+			}
 		case "-displayvalue", "-registryvalue":
 			value = next
 		}

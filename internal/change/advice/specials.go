@@ -45,7 +45,11 @@ func tcpBuffer(value, direction string, smallest int64) (rule, bool) {
 		Source: "Documentation/networking/ip-sysctl.rst (tcp_rmem, tcp_wmem); tcp(7)",
 	}
 	const large = 1 << 20 // 1 MiB for each of a thousand connections is a gigabyte
-	switch {
+	switch most, ok := numberAt(value, 2); {
+	case ok && most < start:
+		r.Why = fmt.Sprintf(
+			"The third number, to which a buffer may grow, is below the second, with which it starts: it stays at %d bytes.",
+			start)
 	case start >= 4*large && least < large:
 		r.Why = fmt.Sprintf(
 			"The second number is what every connection starts with: %s for each, which automatic growth gives only to those "+

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -19,10 +20,10 @@ var ownNames = []struct {
 		"net.inet.tcp.cwm", "net.inet.tcp.vtw.",
 		"net.inet.tcp.local_by_rtt", "vm.anonmin", "vm.anonmax", "vm.filemin", "vm.filemax", "vm.execmin", "vm.execmax",
 		"vm.bufcache", "security.pax.", "kern.somaxconn"}},
-	{OpenBSD, []string{"net.inet.ip.ifq.", "net.inet.ip.mtudisc", "net.inet.ip.portfirst", "net.inet.ip.porthifirst",
-		"net.inet.ip.portlast", "kern.bufcachepercent", "kern.maxclusters", "kern.nosuidcoredump", "net.pipex.",
-		"net.inet.tcp.ackonpush", "net.inet.tcp.sackholelimit", "machdep.allowaperture",
-		"net.inet.tcp.synuselimit"}},
+	{OpenBSD, []string{"net.inet.ip.ifq.", "net.inet6.ip6.ifq.", "net.inet.ip.mtudisc", "net.inet.ip.portfirst",
+		"net.inet.ip.porthifirst", "net.inet.ip.portlast", "kern.bufcachepercent", "kern.maxclusters",
+		"kern.nosuidcoredump", "net.pipex.", "net.inet.tcp.ackonpush", "net.inet.tcp.sackholelimit",
+		"machdep.allowaperture", "net.inet.tcp.synuselimit"}},
 	{Darwin, []string{"net.inet.tcp.win_scale_factor", "net.inet.tcp.autorcvbufmax", "net.inet.tcp.autosndbufmax",
 		"net.inet.tcp.randomize_ports", "net.inet.tcp.doautorcvbuf", "net.inet.tcp.doautosndbuf",
 		"net.inet.tcp.ecn_initiate_out", "net.inet.tcp.ecn_negotiate_in", "kern.ipc.sockthreshold",
@@ -33,6 +34,10 @@ var ownNames = []struct {
 		"net.inet.tcp.nolocaltimewait", "net.inet.ip.fastforwarding", "net.inet.ip.intr_queue_maxlen", "hint.", "hw.igb.",
 		"hw.em.", "hw.ix.", "dev.igb.", "dev.em.", "dev.ix.", "net.inet.icmp.icmplim", "vfs.zfs.", "kern.randompid"}},
 }
+
+// sharedNames are those of OpenBSD's names that NetBSD has as well (pktqueue(9)): in a text of
+// NetBSD they are of it.
+var sharedNames = []string{"net.inet.ip.ifq.", "net.inet6.ip6.ifq."}
 
 // systemWords name a system in the words of a text; those of the programs that end in bsd do not.
 var systemWords = []struct {
@@ -57,6 +62,19 @@ func ownerOf(name string) (OS, bool) {
 	return "", false
 }
 
+// netBSDHas reports whether NetBSD has a sysctl, by its whole name, that FreeBSD is known not to
+// have. A single command has no other names beside it that would decide.
+func netBSDHas(id string) bool {
+	_, ours := factOf(FreeBSD, id)
+	return ofNetBSD(id) && !ours && unknownName(FreeBSD, id, false)
+}
+
+// ofNetBSD reports whether the facts have a sysctl of NetBSD by its whole name.
+func ofNetBSD(id string) bool {
+	f, ok := factOf(NetBSD, id)
+	return ok && f.OS == NetBSD && !strings.Contains(f.Knob, "*")
+}
+
 // tellSystems decides for the sysctls of a BSD which one they are of. A name that only one system
 // has is of that system. The others go with the names around them, and with the words of the text
 // where no name decides; FreeBSD, whose advice is by far the most frequent, where nothing does.
@@ -64,7 +82,8 @@ func (r *reader) tellSystems(text string) {
 	count := map[OS]int{}
 	for _, s := range r.advice.Settings {
 		if name, ok := strings.CutPrefix(s.Knob, "sysctl:"); ok && s.OS == FreeBSD {
-			if o, ok := ownerOf(name); ok {
+			// Names that FreeBSD shares with NetBSD alone decide between neither of them.
+			if o, ok := ownerOf(name); ok && !(o == FreeBSD && ofNetBSD(s.Knob)) {
 				count[o]++
 			}
 		}
@@ -95,8 +114,12 @@ func (r *reader) tellSystems(text string) {
 			continue
 		}
 		s.OS = usual
-		if o, ok := ownerOf(name); ok {
+		shared := usual == NetBSD && (ofNetBSD(s.Knob) ||
+			slices.ContainsFunc(sharedNames, func(p string) bool { return strings.HasPrefix(name, p) }))
+		if o, ok := ownerOf(name); ok && !shared {
 			s.OS = o
+		} else if usual == FreeBSD && netBSDHas(s.Knob) {
+			s.OS = NetBSD
 		}
 	}
 }

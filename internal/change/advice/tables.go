@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// tableFiles are the settings of FreeBSD, Solaris and Windows with their defaults, one a line. The
+// tableFiles are the settings of FreeBSD, Solaris and Windows, and those of Linux that come with a
+// module, with their defaults, one a line. The
 // files facts/*.json have what a line cannot say: rules for single values and for releases.
 //
 // A line has five columns, separated by tabs:
@@ -21,7 +22,7 @@ import (
 //   - the range: FIRST..LAST, words separated by bars, or - for every value;
 //   - the sense: the direction in which a change is wrong (see senses);
 //   - what the setting does, as a sentence, or as the object of "Raises" for the senses more and
-//     less.
+//     less; - for a choice that concerns function and not performance.
 //
 // "@os SYSTEM", "@source TEXT" and "@since RELEASE", the first release that defaults hold for,
 // apply to the lines below them. "closed PREFIX" declares that the file has every name directly
@@ -69,6 +70,9 @@ var senses = map[string]func(f *fact, text, source string){
 }
 
 func stillRight(f *fact, text, source string) {
+	if text == "-" {
+		text = "It concerns function, not performance."
+	}
 	f.Rules = append(f.Rules, rule{Verdict: StillRight, Why: text, Source: source})
 }
 

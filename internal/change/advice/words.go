@@ -29,14 +29,17 @@ func splitCommands(text string) []command {
 	var all []command
 	var now command
 	var word strings.Builder
-	inWord, redirect := false, false
+	inWord, redirect, errors := false, false, false
 	endWord := func() {
 		if !inWord {
 			return
 		}
-		if redirect {
+		switch {
+		case errors: // 2>/dev/null behind > FILE, which stays the target
+			redirect, errors = false, false
+		case redirect:
 			now.target, redirect = word.String(), false
-		} else {
+		default:
 			now.words = append(now.words, word.String())
 		}
 		word.Reset()
@@ -47,7 +50,7 @@ func splitCommands(text string) []command {
 		if len(now.words) > 0 {
 			all = append(all, now)
 		}
-		now, redirect = command{piped: piped}, false
+		now, redirect, errors = command{piped: piped}, false, false
 	}
 	// One pass, byte by byte: every special character is ASCII, and UTF-8 bytes above it count as
 	// letters of words.
@@ -76,12 +79,14 @@ func splitCommands(text string) []command {
 			return all
 		case c == '>':
 			// "2>" redirects errors; the number is not a word of the command.
+			second := false
 			if w := word.String(); inWord && (w == "1" || w == "2") {
+				second = w == "2"
 				word.Reset()
 				inWord = false
 			}
 			endWord()
-			redirect = true
+			redirect, errors = true, second
 		// | passes output on, || does not. The command after ; && || or & may or may not run;
 		// advice means that it runs.
 		case c == '|':
