@@ -146,7 +146,7 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 		{"Look and measure", []*cobra.Command{a.inspectCommand(), a.topCommand(), a.measureCommand(), a.reportCommand()}},
 		{"Find the limit", []*cobra.Command{a.diagnoseCommand(), a.profileCommand(), a.checkAdviceCommand(),
 			a.calcCommand()}},
-		{"Change and undo", []*cobra.Command{a.tuneCommand(), a.knobsCommand(), a.setCommand(), a.confirmCommand(),
+		{"Change and undo", []*cobra.Command{a.tuneCommand(), a.applyCommand(), a.knobsCommand(), a.setCommand(), a.confirmCommand(),
 			a.undoCommand(), a.historyCommand(), a.recoverCommand()}},
 		{"Keep what is proven", []*cobra.Command{a.persistCommand(), a.exportCommand(), a.planCommand()}},
 		{"Packet filters, name servers, storage", []*cobra.Command{a.firewallCommand(), a.resolverCommand(),
