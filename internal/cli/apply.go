@@ -167,8 +167,8 @@ func (a *app) profileOf(name string) (applied, error) {
 // tunedConf is the file of a TuneD profile in its directory.
 const tunedConf = "tuned.conf"
 
-// filesOfProfile returns the files of a profile that is no role, and the profiles that it includes and
-// that are not there.
+// filesOfProfile returns the files of a profile that is no role, and the profiles that it includes
+// and that are not there.
 func filesOfProfile(name string) (files, missing []string, err error) {
 	if name == "-" {
 		return []string{name}, nil, nil
@@ -189,8 +189,8 @@ func filesOfProfile(name string) (files, missing []string, err error) {
 			if has := bootconf.Profiles(root); len(has) > 0 {
 				of += "; TuneD profiles of this host: " + strings.Join(has, ", ")
 			}
-			return nil, nil, usageError{flagError{fmt.Errorf("apply %s: no role, no file and no TuneD profile of this host", name),
-				"roles: " + of}}
+			err := fmt.Errorf("apply %s: no role, no file and no TuneD profile of this host", name)
+			return nil, nil, usageError{flagError{err, "roles: " + of}}
 		}
 		return found, missing, nil
 	case err != nil:

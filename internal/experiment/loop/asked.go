@@ -68,8 +68,8 @@ func askedFor(ctx context.Context, v *Verdict, asked []Asked, hosts map[tune.Sid
 }
 
 // PlanNear returns what a tune would do with asked settings at this host, as far as that is known
-// without a path: the far end, the times and what a finding adds are not. Settings of the path's NIC
-// are those of card, and refused without one.
+// without a path: the far end, the times and what a finding adds are not. Settings of the path's
+// NIC are those of card, and refused without one.
 func PlanNear(ctx context.Context, near tune.Host, h *host.Snapshot, card *host.Interface, asked []Asked,
 	allow knob.Disturbance) *Plan {
 	v := &Verdict{}

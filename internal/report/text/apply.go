@@ -66,8 +66,8 @@ func Apply(w io.Writer, d *report.ApplyDocument, s Style) error {
 	}
 	if d.Candidates > 0 {
 		p.line("")
-		p.wrapped("", fmt.Sprintf("linerate apply %s TARGET tries them on the path to TARGET, and keeps what is proven to help.",
-			d.Profile))
+		p.wrapped("", "linerate apply "+d.Profile+" TARGET tries them on the path to TARGET, and keeps what is proven "+
+			"to help.")
 	}
 	return p.err
 }
