@@ -49,8 +49,8 @@ func main() {
 // releaseHead is the head of a release in a changelog, newest first.
 var releaseHead = regexp.MustCompile(`(?m)^## \S+ — (\d{4}-\d\d-\d\d)$`)
 
-// dateOf returns the date of pages whose caller gives none: of an epoch in seconds, or of the newest
-// release in a changelog.
+// dateOf returns the date of pages whose caller gives none: of an epoch in seconds, or of the
+// newest release in a changelog.
 func dateOf(epoch, changelog string) (string, error) {
 	if epoch != "" {
 		seconds, err := strconv.ParseInt(epoch, 10, 64)

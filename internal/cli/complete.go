@@ -42,6 +42,8 @@ disk --sync: none fdatasync dsync
 --batch: gso mmsg single
 set --allow: d0 d1 d2 d3 d4
 tune --allow: d0 d1 d2 d3
+apply --allow: d0 d1 d2 d3
+apply --goal: throughput latency packets
 tune --goal: throughput latency packets operations
 export --side: near far
 export --format: ansible tuned shell nixos
@@ -56,7 +58,7 @@ report --format: csv prometheus influx
 history --format: csv prometheus influx
 top --format: csv prometheus influx
 plan --os: linux freebsd illumos solaris windows
---role: bulk web router firewall latency nameserver nfs
+--role: bulk web router firewall latency virtual nameserver nfs
 serve --accept: iperf3 iperf2 ttcp nuttcp sockperf stamp
 `
 

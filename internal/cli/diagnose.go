@@ -33,7 +33,7 @@ func (a *app) diagnoseCommand() *cobra.Command {
 	var f diagnoseFlags
 	c := &cobra.Command{
 		Use:         "diagnose [TARGET]",
-		Annotations: exits(exitFinding, exitNotPermitted, exitLocked, exitUnreachable, exitInterrupted),
+		Annotations: exits(exitFinding, exitNotPermitted, exitUnreachable, exitInterrupted),
 		Short:       "Name what limits this host, or the path to another, with evidence",
 		Long: `Name what limits the path to TARGET, or without one what is wrong with this host. Each finding
 shows its numbers, their sources, and the explanations that were ruled out. diagnose changes

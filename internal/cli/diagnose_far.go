@@ -57,7 +57,7 @@ func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *
 	client, err := a.connect(ctx, target, f.target, p)
 	if err == nil {
 		defer client.Close()
-		release, err := a.loads(ctx, "diagnose")
+		release, err := a.loads("diagnose")
 		if err != nil {
 			return nil, nil, err
 		}

@@ -22,7 +22,6 @@ import (
 	"github.com/linerate/linerate/internal/resolver/load"
 	"github.com/linerate/linerate/internal/resolver/names"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/traffic/lease"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -150,8 +149,7 @@ func exitStatus(err error) int {
 		errors.Is(err, peer.ErrTarget), errors.Is(err, peer.ErrNoKey), errors.Is(err, wire.ErrBadKey),
 		errors.Is(err, traffic.ErrBadSpec), errors.Is(err, load.ErrOptions), errors.Is(err, names.ErrNames):
 		return exitUsage
-	case errors.Is(err, journal.ErrLocked), errors.Is(err, journal.ErrOnTrial),
-		errors.Is(err, lease.ErrBusy):
+	case errors.Is(err, journal.ErrLocked), errors.Is(err, journal.ErrOnTrial):
 		return exitLocked
 	case errors.Is(err, wire.ErrUnreachable), errors.Is(err, wire.ErrPeerGone), errors.Is(err, wire.ErrNotLinerate),
 		errors.Is(err, load.ErrNoServer):

@@ -35,7 +35,7 @@ func (a *app) measureCommand() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:         "measure TARGET",
-		Annotations: exits(exitPartial, exitFinding, exitNotPermitted, exitLocked, exitUnreachable, exitInterrupted),
+		Annotations: exits(exitPartial, exitFinding, exitNotPermitted, exitUnreachable, exitInterrupted),
 		Short:       "Measure what the path to another host carries",
 		Long: `Measure the path to a host that runs ` + "`linerate serve`" + `, or to ssh://[USER@]HOST, where your own
 ssh starts it. Without --test a suite of all tests runs, in less than 20 seconds.
@@ -63,8 +63,7 @@ Also, -l is for datagrams alone, -t 0 is refused, and -O without a number waits 
 --fail-below and --baseline make a measurement a check: exit status 4 says that it failed. Against a
 baseline it fails only when the whole interval of the effect is below the tolerated loss.
 
-One load test at a time has a host, as sender or receiver: exit status 11 says that another one has
-this host. Tests of single packets (ping, mtu) run beside it.
+While a test loads this host, a fleet and the schedules of a hub keep their tests away from it.
 
 The newest 200 results stay below the state directory, where a hub on this host finds them for
 its graphs. --no-store does not store the result.`,
@@ -109,7 +108,7 @@ its graphs. --no-store does not store the result.`,
 			}
 			defer closeRun()
 			if slices.ContainsFunc(specs, traffic.Spec.Heavy) {
-				release, err := a.loads(cmd.Context(), "measure")
+				release, err := a.loads("measure")
 				if err != nil {
 					return err
 				}

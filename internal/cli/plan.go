@@ -52,7 +52,7 @@ Buffers are not raised on a router or a firewall.
 
 Systems are linux (by kernel), debian, ubuntu, rhel, fedora, sles, alpine, arch, freebsd,
 solaris, illumos and windows; FreeBSD 5 and 6, Solaris 9, XP and Server 2003 are for the record.
-Roles are bulk, web, router, firewall, latency, nameserver and nfs.`,
+Roles are bulk, web, router, firewall, latency, virtual, nameserver and nfs.`,
 		Example: "  linerate plan --role bulk --rtt 20ms\n  linerate plan --undo situation.txt\n" +
 			"  linerate plan --os windows --release 2022 --role web --link 10G --rtt 40ms --memory 64GiB\n" +
 			"  linerate inspect --json | linerate plan --role router -",
@@ -90,7 +90,7 @@ Roles are bulk, web, router, firewall, latency, nameserver and nfs.`,
 	flags := c.Flags()
 	flags.StringVar(&f.os, "os", "", "system: linux, a distribution, freebsd, solaris, illumos or windows")
 	flags.StringVar(&f.release, "release", "", "its release: 12, 24.04, 14.2, 11.4, 2022; of linux the kernel")
-	flags.StringVar(&f.role, "role", "", "bulk, web, router, firewall, latency, nameserver or nfs")
+	flags.StringVar(&f.role, "role", "", "bulk, web, router, firewall, latency, virtual, nameserver or nfs")
 	flags.StringVar(&f.link, "link", "", "speed of the link (10G); without FILE, no host is read")
 	flags.StringVar(&f.rtt, "rtt", "", "round trip of the path without load (20ms)")
 	flags.StringVar(&f.memory, "memory", "", "memory of the host (32GiB)")

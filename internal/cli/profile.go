@@ -50,7 +50,7 @@ func (a *app) profileCommand() *cobra.Command {
 	var f profileFlags
 	c := &cobra.Command{
 		Use:         "profile",
-		Annotations: exits(exitNotPermitted, exitLocked, exitUnreachable, exitInterrupted),
+		Annotations: exits(exitNotPermitted, exitUnreachable, exitInterrupted),
 		Short:       "Show which kernel functions the packets pay for: time per function and stage, per packet",
 		Long: `Sample all CPUs of this host and show where their time goes: by stage of the network path, by
 kind of work, and by function. Each has its share and its nanoseconds per packet, at 95 %
@@ -257,7 +257,7 @@ func (a *app) profiledWith(ctx context.Context, f *profileFlags, o record.Option
 	spec := traffic.Spec{Test: traffic.Test(f.test), Direction: f.load.direction(), Streams: f.load.parallel,
 		Duration: o.Duration + profileLead + profileTail}
 	if spec.Heavy() {
-		release, err := a.loads(ctx, "profile")
+		release, err := a.loads("profile")
 		if err != nil {
 			return nil, err
 		}

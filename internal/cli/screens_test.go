@@ -15,6 +15,7 @@ import (
 // and 200 columns (internal/report/text, TestTerminals); a text in brackets says what holds the
 // lines of a command without a document.
 const screens = `
+apply: apply
 calc burst: calc-burst
 calc bus: calc-bus
 calc moderation: calc-moderation

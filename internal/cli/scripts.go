@@ -140,6 +140,16 @@ func (a *app) streaming(c *cobra.Command) *cobra.Command {
 type outputFile struct {
 	temporary *os.File
 	name      string
+	broken    error // of the first write that failed
+}
+
+// Write remembers a write that failed: half of a document is not to get the name of a whole one.
+func (o *outputFile) Write(p []byte) (int, error) {
+	n, err := o.temporary.Write(p)
+	if o.broken == nil {
+		o.broken = err
+	}
+	return n, err
 }
 
 // openOutput makes the command write to a file beside the one of --output. It checks first that the
@@ -155,8 +165,9 @@ func (a *app) openOutput() (*outputFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--output %s: %w", a.output, errors.Unwrap(err))
 	}
-	a.out = f
-	return &outputFile{f, a.output}, nil
+	o := &outputFile{temporary: f, name: a.output}
+	a.out = o
+	return o, nil
 }
 
 // finish gives the file its name if the command has printed something, and otherwise removes it. A
@@ -168,6 +179,12 @@ func (o *outputFile) finish(a *app, err error) error {
 	written, seekErr := o.temporary.Seek(0, io.SeekCurrent)
 	// A new name must not appear before the bytes are on the disk.
 	failed := errors.Join(seekErr, o.temporary.Chmod(outputMode(o.name)), o.temporary.Sync(), o.temporary.Close())
+	if o.broken != nil {
+		failed = errors.Unwrap(o.broken) // without the name of the temporary file
+		if errors.Is(err, o.broken) {
+			err = nil
+		}
+	}
 	if failed == nil && written > 0 {
 		if failed = a.mayReplace(); failed == nil { // also what appeared meanwhile
 			failed = os.Rename(o.temporary.Name(), o.name)

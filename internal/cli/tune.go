@@ -50,6 +50,7 @@ type tuneFlags struct {
 	trials    int
 	seed      uint64
 	profile   bool
+	asked     []loop.Asked // not a flag: the settings of the files that apply tries; nil: none
 }
 
 // tuneCommand runs an experiment. --allow defaults to d1: such a change affects new connections
@@ -84,7 +85,7 @@ script or a page, as check-advice reads them. The experiment then shows which of
 path. Settings that this kernel ignores or no longer has, and harmful ones, are left alone, with the reason.
 
 --role ROLE tries what linerate plan would set for a host of this role: bulk, web, router,
-firewall, latency, nameserver or nfs. The values follow from this host and the round trip of
+firewall, latency, virtual, nameserver or nfs. The values follow from this host and the round trip of
 this path. It also chooses the goal, unless --goal or --objective does. Values are candidates:
 only what is proven to help on this path stays.
 
@@ -115,18 +116,25 @@ and packets (small datagrams that arrive). The terms are:
 			return a.tune(cmd, args[0], f)
 		},
 	}
-	f.target.add(c)
-	c.Flags().StringVar(&f.goal, "goal", "",
-		"what to improve: throughput (the default), latency or packets; of a disk throughput, latency or operations")
-	c.Flags().StringVar(&f.objective, "objective", "", "goal with bounds, as above")
-	c.Flags().StringVar(&f.allow, "allow", "d1",
-		"highest disturbance of a change: d0 none, d1 new connections only, d2 short loss, d3 link down")
+	f.add(c, "what to improve: throughput (the default), latency or packets; of a disk throughput, latency or operations")
 	c.Flags().StringVar(&f.knobs, "knobs", "",
 		"try only knobs that match one of these comma-separated globs, also those that no finding proposes")
 	c.Flags().StringVar(&f.advice, "advice", "",
 		"try only the settings of this file of tuning advice (sysctl.conf, TuneD profile, script); - is standard input")
 	c.Flags().StringVar(&f.role, "role", "",
-		"try only what a host of this role may need: bulk, web, router, firewall, latency, nameserver or nfs")
+		"try only what a host of this role may need: bulk, web, router, firewall, latency, virtual, nameserver or nfs")
+	c.Flags().BoolVar(&f.profile, "profile", false,
+		"sample the processors of both hosts in each segment, and show where a change saves their time")
+	return a.forScripts(a.streaming(c), false)
+}
+
+// add registers the flags of every experiment on a path; goals is the help of --goal.
+func (f *tuneFlags) add(c *cobra.Command, goals string) {
+	f.target.add(c)
+	c.Flags().StringVar(&f.goal, "goal", "", goals)
+	c.Flags().StringVar(&f.objective, "objective", "", "goal with bounds, as above")
+	c.Flags().StringVar(&f.allow, "allow", "d1",
+		"highest disturbance of a change: d0 none, d1 new connections only, d2 short loss, d3 link down")
 	c.Flags().StringVar(&f.html, "html", "", "also write the result as one self-contained page to this file")
 	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute,
 		"time for the whole run, diagnoses included; at least "+leastBudget.String())
@@ -143,10 +151,7 @@ and packets (small datagrams that arrive). The terms are:
 		"try every candidate, even when the path is full before the last one")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan and end; write nothing on either host")
 	c.Flags().BoolVar(&f.force, "force-owned", false, "also try settings that another program on the host rewrites")
-	c.Flags().BoolVar(&f.profile, "profile", false,
-		"sample the processors of both hosts in each segment, and show where a change saves their time")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a new one)")
-	return a.forScripts(a.streaming(c), false)
 }
 
 // leastBudget is the time of the first diagnosis, which names what to try: a second of echoes, one
@@ -279,7 +284,9 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		}
 		o.AskFor = askedByRole(ctx, role)
 	}
-	if f.advice != "" {
+	if f.asked != nil {
+		o.Asked = f.asked
+	} else if f.advice != "" {
 		if o.Asked, err = a.askedByAdvice(f.advice, p); err != nil {
 			return err
 		}
@@ -308,7 +315,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	if err := farOnTrial(ctx, client, o.DryRun); err != nil {
 		return fmt.Errorf("tune: %w", err)
 	}
-	release, err := a.loads(ctx, "tune")
+	release, err := a.loads("tune")
 	if err != nil {
 		return err
 	}

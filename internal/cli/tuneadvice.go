@@ -37,12 +37,9 @@ func (a *app) askedByAdvice(name string, p *progress.Line) ([]loop.Asked, error)
 	for _, j := range target.Judge(file) {
 		if j.Knob == "" {
 			unread = append(unread, strconv.Itoa(j.Line))
-			continue
+		} else {
+			asked = append(asked, askedOf(j, source))
 		}
-		// TuneD writes >2048 for "at least 2048" (tuned.conf(5)).
-		value, atLeast := strings.CutPrefix(j.Value, ">")
-		asked = append(asked, loop.Asked{Knob: knob.ID(j.Knob), Value: knob.Value(strings.TrimSpace(value)),
-			AtLeast: atLeast, Why: fmt.Sprintf("line %d of %s", j.Line, source), Refused: triedNowhere(j)})
 	}
 	if len(asked) == 0 {
 		return nil, flagError{fmt.Errorf("--advice %s: no line of it is a setting that linerate reads", name),
@@ -52,6 +49,14 @@ func (a *app) askedByAdvice(name string, p *progress.Line) ([]loop.Asked, error)
 		p.Step("lines of %s that were not understood: %s", source, strings.Join(unread, ", "))
 	}
 	return asked, nil
+}
+
+// askedOf returns a judged setting of a file as what a tune tries.
+func askedOf(j advice.Judgement, source string) loop.Asked {
+	// TuneD writes >2048 for "at least 2048" (tuned.conf(5)).
+	value, atLeast := strings.CutPrefix(j.Value, ">")
+	return loop.Asked{Knob: knob.ID(j.Knob), Value: knob.Value(strings.TrimSpace(value)), AtLeast: atLeast,
+		Why: fmt.Sprintf("line %d of %s", j.Line, source), Refused: triedNowhere(j)}
 }
 
 // triedNowhere is why a setting cannot be worth a trial, as a clause; empty: a trial shows what it

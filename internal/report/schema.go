@@ -60,6 +60,7 @@ var documents = []Described{
 	{SchemaDiagnose, DiagnoseDocument{}},
 	{casefile.Schema, casefile.File{}},
 	{SchemaTune, TuneDocument{}},
+	{SchemaApply, ApplyDocument{}},
 	{SchemaRuns, RunsDocument{}},
 	{SchemaReport, ReportDocument{}},
 	{SchemaHistory, HistoryDocument{}},

@@ -50,7 +50,8 @@ func ProfileFiles(root fs.FS, profile string) (files, missing []string) {
 			if s.name != "main" {
 				continue
 			}
-			for _, name := range strings.FieldsFunc(s.get("include"), func(r rune) bool { return strings.ContainsRune(",; ", r) }) {
+			between := func(r rune) bool { return strings.ContainsRune(",; ", r) }
+			for _, name := range strings.FieldsFunc(s.get("include"), between) {
 				// A dash makes it optional (TuneD 2.23).
 				bare, optional := strings.CutPrefix(name, "-")
 				included := find(bare)

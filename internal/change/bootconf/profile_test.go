@@ -18,7 +18,7 @@ func TestProfileFiles(t *testing.T) {
 		"usr/lib/tuned/latency-performance/tuned.conf":             "[sysctl]\nvm.swappiness=10\n",
 		"usr/lib/tuned/profiles/throughput-performance/tuned.conf": "[main]\nsummary=new place\n",
 		"etc/tuned/latency-performance/tuned.conf":                 "[sysctl]\nvm.swappiness=20\n",
-		"etc/tuned/round/tuned.conf":                               "[main]\ninclude = square ; throughput-performance,-absent\n",
+		"etc/tuned/round/tuned.conf":                               "[main]\ninclude = square ; base,-absent\n",
 		"etc/tuned/square/tuned.conf":                              "[main]\ninclude=round, nowhere\n",
 		"srv/site/own/tuned.conf":                                  "[main]\ninclude=base,latency-performance\n",
 		"srv/site/base/tuned.conf":                                 "[sysctl]\n",
@@ -28,8 +28,8 @@ func TestProfileFiles(t *testing.T) {
 	}
 	for profile, want := range map[string][2][]string{
 		"network-latency": {{"etc/tuned/latency-performance/tuned.conf", "usr/lib/tuned/network-latency/tuned.conf"}},
-		"round": {{"etc/tuned/square/tuned.conf", "usr/lib/tuned/profiles/throughput-performance/tuned.conf",
-			"etc/tuned/round/tuned.conf"}, {"nowhere"}},
+		"round": {{"etc/tuned/square/tuned.conf", "usr/lib/tuned/base/tuned.conf", "etc/tuned/round/tuned.conf"},
+			{"nowhere"}},
 		"srv/site/own/tuned.conf": {{"srv/site/base/tuned.conf", "etc/tuned/latency-performance/tuned.conf",
 			"srv/site/own/tuned.conf"}},
 		"absent":               {},

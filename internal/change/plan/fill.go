@@ -75,7 +75,8 @@ func (m *maker) conditions() map[string]bool {
 	driver := strings.TrimRight(m.Interface, "0123456789")
 	major := m.System.major()
 	return map[string]bool{
-		"ring": m.RingMax > 0, "10g": m.Link >= 10e9, "connections": m.Connections > 0, "mtu": m.MTU > 0,
+		"ring": m.RingMax > 0, "queues": m.Queues > 1,
+		"10g": m.Link >= 10e9, "connections": m.Connections > 0, "mtu": m.MTU > 0,
 		"long": m.RoundTrip.Milliseconds() >= 10, "13": major < 14, "aim": major >= 14, "5": major < 6, "6": major >= 6,
 		"em": driver == "em", "other": driver != "em", "lowered": m.sizes.memory.Lowered, "old": m.System.old(),
 		"nic":    m.Interface != "",
@@ -130,7 +131,8 @@ func (m *maker) filler() func(string) string {
 		"{segments}", bytes((m.perPath()/2+1447)/1448),
 		"{system}", m.System.String(), "{carries}", carries(b/max(m.sizes.factor, 1), m.RoundTrip).String(),
 		"{scaled}", carries(windowScaled, m.RoundTrip).String(),
-		"{ring}", strconv.Itoa(m.RingMax), "{mtu}", strconv.Itoa(m.MTU), "{frame}", strconv.Itoa(m.MTU+14),
+		"{ring}", strconv.Itoa(m.RingMax), "{queues}", strconv.Itoa(m.Queues),
+		"{mtu}", strconv.Itoa(m.MTU), "{frame}", strconv.Itoa(m.MTU+14),
 		"{class}", class, "{nic}", nic, "{instance}", driver+"."+nic[len(driver):], "{tcpip}", tcpip,
 		"{connections}", strconv.Itoa(m.Connections), "{entries}", strconv.Itoa(entries),
 		"{table}", unit.Bytes(entries*320).String(),

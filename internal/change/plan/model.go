@@ -18,15 +18,16 @@ const (
 	Router     Role = "router"     // forwards packets and ends no connections
 	Firewall   Role = "firewall"   // forwards and filters packets
 	Latency    Role = "latency"    // small requests whose answers must be early
+	Virtual    Role = "virtual"    // a virtual machine
 	Nameserver Role = "nameserver" // many small datagrams
 	NFS        Role = "nfs"        // files over TCP
 )
 
 // Roles returns all roles, in the order of the help.
-func Roles() []Role { return []Role{Bulk, Web, Router, Firewall, Latency, Nameserver, NFS} }
+func Roles() []Role { return []Role{Bulk, Web, Router, Firewall, Latency, Virtual, Nameserver, NFS} }
 
 // windows reports whether the role needs buffers of the size of the path.
-func (r Role) windows() bool { return r == Bulk || r == Web || r == NFS }
+func (r Role) windows() bool { return r == Bulk || r == Web || r == Virtual || r == NFS }
 
 // forwards reports whether the packets of others pass through the host.
 func (r Role) forwards() bool { return r == Router || r == Firewall }
@@ -57,6 +58,8 @@ type Situation struct {
 	Present map[string]string
 	// RingMax is the largest receive ring of the interface in descriptors.
 	RingMax int
+	// Queues is how many combined queues of the interface can each have a CPU of its own.
+	Queues int
 }
 
 // Effect is when a line takes effect.

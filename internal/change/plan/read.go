@@ -170,7 +170,7 @@ func (g *Given) Resolve() (Situation, error) {
 		return s, fmt.Errorf("interface %q: has a blank, which only Windows allows", s.Interface)
 	}
 	if s.Present != nil && string(s.System.OS) != g.hostOS {
-		s.Present, s.RingMax = nil, 0
+		s.Present, s.RingMax, s.Queues = nil, 0, 0
 		if s.Interface == g.hostNIC {
 			s.Interface, s.Driver = "", ""
 		}
@@ -209,6 +209,10 @@ func OfHost(h *host.Snapshot, nic string) (Given, error) {
 	if best.Rings != nil {
 		g.Present["ethtool:"+best.Name+"/ring.rx"] = strconv.FormatUint(uint64(best.Rings.Rx.Current), 10)
 		g.RingMax = int(best.Rings.Rx.Max)
+	}
+	if c := best.Channels; c != nil {
+		g.Present["ethtool:"+best.Name+"/channels.combined"] = strconv.FormatUint(uint64(c.Combined), 10)
+		g.Queues = min(int(c.MaxCombined), len(h.CPUs))
 	}
 	for name, value := range best.Coalesce {
 		text := strconv.FormatUint(uint64(value), 10)

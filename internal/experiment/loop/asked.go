@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,6 +46,9 @@ func askedFor(ctx context.Context, v *Verdict, asked []Asked, hosts map[tune.Sid
 			continue
 		}
 		for _, side := range []tune.Side{tune.Near, tune.Far} {
+			if hosts[side] == nil {
+				continue
+			}
 			on := target{side, onPath(a.Knob, v.cardOf(side))}
 			present, err := hosts[side].Read(ctx, on.knob)
 			value, invalid := d.Normalize(a.Value)
@@ -61,6 +65,33 @@ func askedFor(ctx context.Context, v *Verdict, asked []Asked, hosts map[tune.Sid
 		}
 	}
 	return all, reasons
+}
+
+// PlanNear returns what a tune would do with asked settings at this host, as far as that is known
+// without a path: the far end, the times and what a finding adds are not. Settings of the path's
+// NIC are those of card, and refused without one.
+func PlanNear(ctx context.Context, near tune.Host, h *host.Snapshot, card *host.Interface, asked []Asked,
+	allow knob.Disturbance) *Plan {
+	v := &Verdict{}
+	v.Near = h
+	asked = slices.Clone(asked)
+	for i, a := range asked {
+		switch own := a.Knob.Interface(); {
+		case own == "" || a.Refused != "":
+		case card == nil:
+			asked[i].Refused = "the NIC that carries the path is only known with a TARGET"
+		default:
+			asked[i].Knob = onPath(a.Knob, card)
+		}
+	}
+	o := TuneOptions{Allow: allow}
+	hosts := map[tune.Side]reader{tune.Near: near}
+	refused := o.refusals(v, near)
+	candidates, reasons := askedFor(ctx, v, asked, hosts)
+	refused.asked = reasons
+	p := &Plan{}
+	p.fill(ctx, o, candidates, refused, hosts)
+	return p
 }
 
 // larger reports whether two values are numbers of which the first is the larger.

@@ -115,6 +115,8 @@ func Documents(t testing.TB) []Document {
 	all = append(all, measurements(t)...)
 	all = append(all, Document{"check-advice", judgedAdvice()},
 		Document{"check-advice-empty", report.NewCheckAdvice(Envelope(), "empty.conf", 1, advice.Windows, nil, nil)})
+	all = append(all, Document{"apply", appliedProfile()}, Document{"apply-nothing", refusedProfile()},
+		Document{"tune-plan", plannedRun()})
 	for name, run := range map[string]report.TuneRun{"tune": Run(), "tune-nothing": nothingRun(),
 		"tune-latency": latencyRun(), "tune-hostile": hostileRun(),
 		"tune-soak": soakedRun(true), "tune-soak-lost": soakedRun(false), "tune-from-nothing": brokenPathRun(),

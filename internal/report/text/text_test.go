@@ -77,7 +77,12 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 			return text.CPU(w, d, s)
 		}
 		return text.Diagnose(w, d, s, name == "diagnose-verbose")
+	case *report.ApplyDocument:
+		return text.Apply(w, d, s)
 	case *report.TuneDocument:
+		if name == "tune-plan" {
+			return text.TunePlan(w, d, d.Plan, s)
+		}
 		return text.Tune(w, d, s)
 	case *report.ReportDocument:
 		return text.Report(w, d, s)
@@ -294,7 +299,7 @@ func TestTerminals(t *testing.T) {
 // alsoGolden are documents with a text of their own beside the first of their kind.
 var alsoGolden = []string{"knobs-here", "inspect-interfaces", "diagnose-cpu", "history-run", "persist-check", "set",
 	"calc-bus", "calc-moderation", "calc-polling", "calc-window", "firewall-rewrite", "nfs-tune", "peers-add",
-	"peers-revoke"}
+	"peers-revoke", "tune-plan"}
 
 // oneWord matches a line that must not break: one word, a setting, a file's line, a command.
 var oneWord = regexp.MustCompile(`^ *(\S+|'[^']*')$|^[-+@]|^from here: |^ *LINERATE_KEY=`)
