@@ -5,11 +5,12 @@
 // [Lease.Take] gives the lease to a test, or reports at once that another has it ([ErrBusy]);
 // [Lease.Wait] waits a moment, so that one test may follow another. Commands that test, the
 // responder of linerate, schedules of the hub and the node of a fleet take it, which are processes
-// of different users. A command that a user types runs without it, too, and warns. A test between two addresses of one host is both roles of that host: the
-// sender has the lease, and the responder takes none. On Linux the lease is the name of an
-// abstract Unix socket: the kernel gives it to one process, in no file that needs permissions, and
-// takes it back when the process ends, however it ends. The name belongs to the network namespace,
-// and so does the network that a test loads.
+// of different users. A command that a user types runs without it, too, and warns. A test between
+// two addresses of one host is both roles of that host: the sender has the lease, and the
+// responder takes none. On Linux the lease is the name of an abstract Unix socket: the kernel
+// gives it to one process, in no file that needs permissions, and takes it back when the process
+// ends, however it ends. The name belongs to the network namespace, and so does the network that a
+// test loads.
 //
 // # Units
 //
