@@ -57,7 +57,11 @@ sleep 11 # until then clients may only reclaim what they had open
 X
 sh /at-server sh /serve
 cat >/tune <<'X'
-exec linerate nfs tune 10.9.0.1:/ --progress lines --operation read --factors rsize --sizes 4k,64k --size 1M \
+case " $* " in
+*" --operation write "*) factors="--factors wsize" ;;
+*) factors="--operation read --factors rsize" ;;
+esac
+exec linerate nfs tune 10.9.0.1:/ --progress lines $factors --sizes 4k,64k --size 1M \
 	--duration 200ms --warm-up 0s --patience 10s "$@"
 X
 cat >/started <<'X'
@@ -69,8 +73,7 @@ done
 sleep 1
 X
 cat >/servers <<'X'
-# Prints the servers that the kernel's client still knows: the end of a namespace is not awaited by
-# anybody.
+# Prints the servers that the kernel's client still knows. No program awaits the end of a namespace.
 i=0
 while left=$(tail -n +2 /proc/fs/nfsfs/servers); [ "$left" ] && [ $i -lt 60 ]; do
 	sleep 1
@@ -212,7 +215,7 @@ func (d diskGuest) nfsFault(flags, fault, repair, says string) {
 	before := d.sh(others)
 	out := d.sh(fmt.Sprintf(`rm -f /tmp/said /tmp/out
 		sh /tune %s >/tmp/out 2>/tmp/said & sweep=$!
-		sh -e /started $sweep
+		sh -e /started $sweep || { cat /tmp/out /tmp/said >&2; exit 1; }
 		%s
 		status=0; wait $sweep || status=$?
 		cat /tmp/out
