@@ -40,7 +40,7 @@ func newDiskGuest(t *testing.T, more ...guest.Drive) diskGuest {
 		// One processor: with two the kernel once hung in the first memory group, where it patches its
 		// own text while the other runs.
 		MemoryBytes: 256 << 20,
-		Modules: []string{"virtio_blk", "crc32c_generic", "ext4", "virtio_scsi", "xhci_pci", "usb_storage", "sd_mod"},
+		Modules:     []string{"virtio_blk", "crc32c_generic", "ext4", "virtio_scsi", "xhci_pci", "usb_storage", "sd_mod"},
 		Programs: []string{"sh", "cat", "ln", "mkdir", "mount", "sleep", "mke2fs", "find", "rmdir", "umount", "setpriv",
 			"head", "rm", "sync", "tail", "grep", "cksum", "fsfreeze"},
 		Drives: append([]guest.Drive{{SizeBytes: 512 << 20}, {SizeBytes: 64 << 20},
