@@ -197,6 +197,8 @@ func (t *tab) must(err error) {
 func (t *tab) visit(address string) {
 	t.Helper()
 	t.run(chromedp.Navigate("about:blank"), chromedp.Navigate(t.base+"/"+address))
+	// The view is made anew when the state of the hub is known, because the fake has another time.
+	t.wait(`!document.querySelector("main[aria-busy]")`)
 }
 
 // wait waits until a JavaScript expression is true; it evaluates it at each frame.

@@ -107,7 +107,7 @@ setInterval(beat, everySecond);
 
 // The view does not wait for the state of the hub: both load in parallel. If the hub's clock
 // differs from the browser's, the live view shows the wrong time, and reloads; with a history of
-// few steps, it reloads with shorter ones.
+// few steps, it reloads with shorter ones. Until then the page is busy.
 const young = 3 * 3600; // seconds
 route();
 const before = now(), started = performance.now();
@@ -119,4 +119,4 @@ refresh().then((answer) => {
     key = "";
     route();
   }
-});
+}).finally(() => main.removeAttribute("aria-busy"));
