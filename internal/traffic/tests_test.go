@@ -4,16 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/echo"
+	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // withEcho gives the far end of a world an echo server on loopback.
@@ -264,12 +265,24 @@ func TestPingsBesideATest(t *testing.T) {
 			if r.RTT == nil || r.RTT.Count == 0 {
 				t.Fatalf("round trips %+v", r.RTT)
 			}
-			// Those of a transaction test are of its transactions alone; the two readings of the
-			// window are microseconds apart.
-			if n := r.TransactionsPerSec * r.DurationSeconds; test == RR && math.Abs(float64(r.RTT.Count)-n) > 0.2*n {
-				t.Errorf("%d round trips of %.0f transactions", r.RTT.Count, n)
-			}
 		})
+	}
+}
+
+// TestDistributionOfOneKind: the round trips of a transaction test are of its transactions alone,
+// whatever pings ran beside it.
+func TestDistributionOfOneKind(t *testing.T) {
+	worker := func(roundTrips int) *engine.Worker {
+		w := &engine.Worker{RTT: stats.NewHistogram()}
+		for range roundTrips {
+			w.RTT.Record(1000)
+		}
+		return w
+	}
+	pings := worker(7)
+	s := &sampler{cast: cast{workers: []*engine.Worker{worker(5), worker(6), {}, pings}, beside: pings}}
+	if own, all := s.distribution(Spec{Test: RR}.Bulk()), s.distribution(Spec{Test: Stream}.Bulk()); own.Count != 11 || all.Count != 18 {
+		t.Errorf("%d round trips of a transaction test, %d of a stream", own.Count, all.Count)
 	}
 }
 
