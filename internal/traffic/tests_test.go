@@ -281,7 +281,8 @@ func TestDistributionOfOneKind(t *testing.T) {
 	}
 	pings := worker(7)
 	s := &sampler{cast: cast{workers: []*engine.Worker{worker(5), worker(6), {}, pings}, beside: pings}}
-	if own, all := s.distribution(Spec{Test: RR}.Bulk()), s.distribution(Spec{Test: Stream}.Bulk()); own.Count != 11 || all.Count != 18 {
+	own, all := s.distribution(Spec{Test: RR}.Bulk()), s.distribution(Spec{Test: Stream}.Bulk())
+	if own.Count != 11 || all.Count != 18 {
 		t.Errorf("%d round trips of a transaction test, %d of a stream", own.Count, all.Count)
 	}
 }

@@ -116,7 +116,7 @@ func furnish(t *testing.T) {
 // varying are parts of a picture that no reload keeps, or that go on by themselves.
 var varying = regexp.MustCompile(`(?m)(^\d+: |valid_lft \d+sec|preferred_lft \d+sec|\bexpires \d+sec|` +
 	` tentative| dadfailed|state (UP|DOWN|UNKNOWN)|,LOWER_UP|NO-CARRIER,|,PROMISC|promiscuity \d+|` +
-	`refcnt \d+|qlen \d+|\bstate [A-Z]+|STALE|REACHABLE|MDI-X: (on|off|Unknown) \(auto\))`)
+	`refcnt \d+|qlen \d+|direct_packets_stat \d+|\bstate [A-Z]+|STALE|REACHABLE|MDI-X: (on|off|Unknown) \(auto\))`)
 
 // hostPicture is what the programs of the system show of both cards.
 func hostPicture(t *testing.T) []string {
