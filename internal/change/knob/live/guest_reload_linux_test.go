@@ -202,7 +202,16 @@ func compare(before, after []string) (lines []string) {
 
 func sameHost(t *testing.T, what string, before []string) {
 	t.Helper()
-	if d := compare(before, hostPicture(t)); len(d) > 0 {
+	d := compare(before, hostPicture(t))
+	// The kernel reports a link some time after it has come, and a lost entry does not come back.
+	for range 20 {
+		if len(d) == 0 {
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+		d = compare(before, hostPicture(t))
+	}
+	if len(d) > 0 {
 		t.Fatalf("%s: unaccounted for:\n%s", what, strings.Join(d, "\n"))
 	}
 }
