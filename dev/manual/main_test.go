@@ -71,7 +71,8 @@ func TestPagesAreClean(t *testing.T) {
 		case !kept && len(line) > 80:
 			t.Errorf("a line of %d bytes: %s", len(line), line)
 		case strings.HasPrefix(line, "'"), strings.HasPrefix(line, ".so"), strings.HasPrefix(line, ".here"),
-			strings.HasPrefix(line, ".of"), strings.Contains(line, `\fBno`), strings.ContainsFunc(line, func(r rune) bool { return r > '~' }):
+			strings.HasPrefix(line, ".of"), strings.Contains(line, `\fBno`),
+			strings.ContainsFunc(line, func(r rune) bool { return r > '~' }):
 			t.Errorf("roff reads %q", line)
 		}
 	}

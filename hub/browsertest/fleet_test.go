@@ -55,7 +55,8 @@ func TestFleetWidths(t *testing.T) {
 // cutOff names buttons, tiles and headings whose text is wider than they are.
 const cutOff = `[...document.querySelectorAll("main :is(button, h1, h2, h3, .pill, th, td)")]` +
 	`.filter((e) => e.offsetWidth > 0 && e.scrollWidth > e.clientWidth + 2 && ` +
-	`getComputedStyle(e).display !== "inline" && !e.classList.contains("hidden-text")).slice(0, 5).map((e) => e.tagName + " " + e.textContent.slice(0, 60))`
+	`getComputedStyle(e).display !== "inline" && !e.classList.contains("hidden-text")).slice(0, 5).` +
+	`map((e) => e.tagName + " " + e.textContent.slice(0, 60))`
 
 // TestFleetSize: a fleet of ten thousand makes a page of the same size as one of 300, and no answer
 // above a bound.

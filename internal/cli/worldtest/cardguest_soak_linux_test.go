@@ -3,13 +3,11 @@
 package worldtest_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -86,21 +84,10 @@ func guestCommands() map[string]func() {
 func cardGuest(t *testing.T, counted bool) diskGuest {
 	t.Helper()
 	testenv.Need(t, testenv.Soak, testenv.Guest)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
-	defer cancel()
-	g, err := guest.Boot(ctx, guest.Options{CPUs: 1, Counted: counted, MemoryBytes: 512 << 20,
+	d := bootGuest(t, guest.Options{CPUs: 1, Counted: counted, MemoryBytes: 512 << 20,
 		Cards:    []guest.Card{{Model: "e1000-82545em", Wire: 1}, {Model: "e1000-82545em", Wire: 1}},
 		Modules:  []string{"af_packet", "e1000"},
 		Programs: []string{"sh", "cat", "ip", "ln", "mkdir", "sleep", "grep", "nsenter", "ethtool", "sysctl"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	d := diskGuest{g, t}
 	d.sh(fmt.Sprintf(cardsSetup, guest.CardAddress(0), guest.CardAddress(1), wire.NewKey()))
 	return d
 }

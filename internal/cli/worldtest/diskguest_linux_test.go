@@ -30,13 +30,28 @@ type diskGuest struct {
 	t *testing.T
 }
 
-// newDiskGuest boots it. /srv is an ext4 on vda.
+// bootGuest boots a guest that ends with the test.
+func bootGuest(t *testing.T, o guest.Options) diskGuest {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+	defer cancel()
+	g, err := guest.Boot(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return diskGuest{g, t}
+}
+
+// newDiskGuest boots a guest with disks. /srv is an ext4 on vda.
 func newDiskGuest(t *testing.T, more ...guest.Drive) diskGuest {
 	t.Helper()
 	testenv.Need(t, testenv.Guest, testenv.Long)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
-	defer cancel()
-	g, err := guest.Boot(ctx, guest.Options{
+	d := bootGuest(t, guest.Options{
 		// One processor: with two the kernel once hung in the first memory group, where it patches its
 		// own text while the other runs.
 		MemoryBytes: 256 << 20,
@@ -46,15 +61,6 @@ func newDiskGuest(t *testing.T, more ...guest.Drive) diskGuest {
 		Drives: append([]guest.Drive{{SizeBytes: 512 << 20}, {SizeBytes: 64 << 20},
 			{SizeBytes: 256 << 20, OperationsPerSec: 300}}, more...),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	d := diskGuest{g, t}
 	d.sh(`ln /init /usr/bin/linerate # a symbolic link would hide the name from the guard
 		mkdir /srv /spare /slow
 		mke2fs -q -t ext4 -E lazy_itable_init=0,lazy_journal_init=0,nodiscard /dev/vda

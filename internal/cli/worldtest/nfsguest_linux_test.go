@@ -1,14 +1,12 @@
 package worldtest_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/lab/guest"
@@ -88,23 +86,12 @@ X
 func TestNFSInGuest(t *testing.T) {
 	testenv.Need(t, testenv.Guest, testenv.Long)
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
-	defer cancel()
-	g, err := guest.Boot(ctx, guest.Options{Counted: true, MemoryBytes: 512 << 20,
+	d := bootGuest(t, guest.Options{Counted: true, MemoryBytes: 512 << 20,
 		Cards: []guest.Card{{Model: "e1000", Wire: 1}, {Model: "e1000-82545em", Wire: 1}},
 		// crc32c_generic is a soft dependency (modprobe.d(5)), which module files do not name.
 		Modules: []string{"crc32c_generic", "af_packet", "e1000", "nfs", "nfsv4", "nfsd", "sch_netem"},
 		Programs: []string{"sh", "cat", "ip", "tc", "ln", "mkdir", "mount", "umount", "sleep", "find", "head", "grep",
 			"tail", "rm", "setpriv", "nsenter", "cksum", "sync"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	d := diskGuest{g, t}
 	d.sh(fmt.Sprintf(nfsSetup, guest.CardAddress(0), guest.CardAddress(1)))
 	t.Run("waits", func(t *testing.T) { d.with(t).nfsWaits() })
 	t.Run("not permitted", func(t *testing.T) { d.with(t).nfsNotPermitted() })
