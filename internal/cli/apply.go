@@ -185,7 +185,11 @@ func filesOfProfile(name string) (files, missing []string, err error) {
 			found[i] = "/" + found[i]
 		}
 		if len(found) == 0 {
-			of := "bulk, web, router, firewall, latency, virtual, nameserver, nfs"
+			var roles []string
+			for _, r := range plan.Roles() {
+				roles = append(roles, string(r))
+			}
+			of := strings.Join(roles, ", ")
 			if has := bootconf.Profiles(root); len(has) > 0 {
 				of += "; TuneD profiles of this host: " + strings.Join(has, ", ")
 			}
