@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 		}
 		return
 	}
-	if r.RTT == nil || r.RTT.Count < 5 || r.LossRatio == nil || *r.LossRatio != 0 || r.LocalAddress != "127.0.0.1" ||
+	if r.RTT == nil || r.RTT.Count == 0 || r.LossRatio == nil || *r.LossRatio != 0 || r.LocalAddress != "127.0.0.1" ||
 		r.RemoteAddress != "127.0.0.1" {
 		t.Errorf("ping: %+v", r)
 	}
