@@ -156,19 +156,23 @@ func hostPicture(t *testing.T) []string {
 	return all
 }
 
-// settled waits until duplicate address detection is over and the links are up, which takes a
-// guest some seconds.
+// settled waits until the kernel has reported both links as up, with which their link-local
+// addresses come, until duplicate address detection is over, and until each address has its local
+// route, which it gets a moment later. All that takes a guest some seconds.
 func settled(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
 		out := command(t, "ip addr show")
-		carrier := 0
+		up, addresses, routes := 0, 0, 0
 		for _, name := range []string{"lan0", "lan1"} {
-			if b, err := os.ReadFile("/sys/class/net/" + name + "/carrier"); err == nil && strings.TrimSpace(string(b)) == "1" {
-				carrier++
+			b, err := os.ReadFile("/sys/class/net/" + name + "/operstate")
+			if err == nil && strings.TrimSpace(string(b)) == "up" {
+				up++
 			}
+			addresses += strings.Count(command(t, "ip -6 -o addr show "+name), "\n")
+			routes += strings.Count(command(t, "ip -6 route show table local type local dev "+name), "\n")
 		}
-		if !strings.Contains(out, "tentative") && carrier == 2 {
+		if !strings.Contains(out, "tentative") && up == 2 && addresses == routes {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)

@@ -28,7 +28,7 @@ type Link struct {
 	Index     int      `json:"index"`
 	Name      string   `json:"name"`
 	Flags     uint32   `json:"flags"`             // IFF_UP and those of kept
-	Running   bool     `json:"running,omitempty"` // IFF_RUNNING: the kernel has reported the carrier
+	Running   bool     `json:"running,omitempty"` // the kernel has reported the carrier, and it is there
 	MAC       []byte   `json:"mac"`
 	Broadcast []byte   `json:"broadcast,omitempty"`
 	Alias     string   `json:"alias,omitempty"`
@@ -40,10 +40,12 @@ type Link struct {
 // kept are the flags that a user sets, besides IFF_UP.
 const kept = unix.IFF_PROMISC | unix.IFF_ALLMULTI | unix.IFF_NOARP | unix.IFF_MULTICAST | unix.IFF_BROADCAST
 
-// Attributes that x/sys/unix lacks, and their values (linux/if_link.h, linux/rtnetlink.h).
+// Attributes that x/sys/unix lacks, and their values (linux/if.h, linux/if_link.h,
+// linux/rtnetlink.h).
 const (
 	iflaXDP       = 43
 	iflaXDPOn     = 2
+	operUp        = 6 // IF_OPER_UP
 	rtaNextHop    = 30
 	ndaDst        = 1
 	ndaLladdr     = 2
@@ -89,6 +91,13 @@ func Take(c *nl.Client, names ...string) (Picture, error) {
 	return p, nil
 }
 
+// running reports whether a carrier is there and reported. IFF_RUNNING does not show that: a new
+// interface has it before the first report (IF_OPER_UNKNOWN; netif_oper_up in linux/netdevice.h),
+// and that report can be of the carrier that it did not have yet.
+func running(flags uint32, operstate []byte) bool {
+	return flags&unix.IFF_LOWER_UP != 0 && len(operstate) == 1 && operstate[0] == operUp
+}
+
 // linkOf reads an interface from a list of all.
 func linkOf(msgs []netlink.Message, name string) (Link, error) {
 	var found *Link
@@ -103,7 +112,7 @@ func linkOf(msgs []netlink.Message, name string) (Link, error) {
 		}
 		flags := u32(m.Data[8:])
 		l := Link{Index: int(u32(m.Data[4:])), Name: name,
-			Flags: flags & (kept | unix.IFF_UP), Running: flags&unix.IFF_RUNNING != 0,
+			Flags: flags & (kept | unix.IFF_UP), Running: running(flags, attrs.find(unix.IFLA_OPERSTATE)),
 			MAC: attrs.find(unix.IFLA_ADDRESS), Broadcast: attrs.find(unix.IFLA_BROADCAST),
 			Alias: string(bytes.TrimRight(attrs.find(unix.IFLA_IFALIAS), "\x00")), Group: attrs.uint32(unix.IFLA_GROUP)}
 		if mode := attrs.find(unix.IFLA_LINKMODE); len(mode) > 0 {
