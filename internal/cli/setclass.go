@@ -31,7 +31,7 @@ func newClassCheck(allow string, confirm bool) (classCheck, error) {
 
 // displaces asks the backend of this system.
 func displaces(id knob.ID) []string {
-	if d, ok := any(live.New()).(knob.Displacer); ok {
+	if d, ok := knob.As[knob.Displacer](live.New()); ok {
 		return d.Displaces(id)
 	}
 	return nil

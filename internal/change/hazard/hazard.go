@@ -149,13 +149,8 @@ type Backend struct {
 	Warn func(Hazard)
 }
 
-// Displaces implements knob.Displacer.
-func (b Backend) Displaces(id knob.ID) []string {
-	if below, ok := b.Backend.(knob.Displacer); ok {
-		return below.Displaces(id)
-	}
-	return nil
-}
+// Unwrap returns the backend below; see knob.As.
+func (b Backend) Unwrap() knob.Backend { return b.Backend }
 
 // CheckWrite implements knob.Checker.
 func (b Backend) CheckWrite(ctx context.Context, id knob.ID, v knob.Value) error {

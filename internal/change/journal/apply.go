@@ -121,7 +121,7 @@ func (j *Journal) plan(ctx context.Context, settings []knob.Setting) ([]knob.Set
 // change on an interface that the end of a trial creates anew: the journal knows an interface by
 // its index, which such a write changes.
 func (j *Journal) displacement(id knob.ID) error {
-	displacer, ok := j.options.Backend.(knob.Displacer)
+	displacer, ok := knob.As[knob.Displacer](j.options.Backend)
 	if !ok {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/knob"
 )
 
 // File is a file that sets a knob when the host starts.
@@ -277,8 +278,14 @@ func (j *Journal) missing(root, dir string) ([]string, error) {
 // removeFiles removes the files of a change, and the directories created for them. It can be
 // repeated after any crash. In a file that was edited since, it removes only our part if that is
 // untouched; otherwise the file stays and is returned. A later Recover continues with why; if why
-// is empty, the change itself stays.
+// is empty, the change itself stays. After a restart the value of some knobs is known only from
+// these files, so it is recorded before they go.
 func (j *Journal) removeFiles(e *entry, why string) (left []string, err error) {
+	if keeper, ok := knob.As[knob.Keeper](j.options.Backend); ok && e.BootID != j.options.BootID && knob.Reloads(e.Knob) {
+		if err := keeper.Keep(e.Knob); err != nil {
+			return nil, fmt.Errorf("keep what %s has: %w", e.Knob, err)
+		}
+	}
 	var noteErr error
 	// The undoing of the whole change may have replaced a rollback that a crash interrupted.
 	if e.Saved.Phase != savedRemoving || why != "" && e.Why == "" {

@@ -6,6 +6,9 @@ import "context"
 // below: a journal is a file, which may be damaged or forged.
 type Catalogued struct{ Backend }
 
+// Unwrap returns the backend below; see As.
+func (b Catalogued) Unwrap() Backend { return b.Backend }
+
 // Read implements Backend.
 func (b Catalogued) Read(ctx context.Context, id ID) (Value, error) {
 	if err := inCatalogue("read", id); err != nil {

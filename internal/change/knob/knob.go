@@ -57,6 +57,23 @@ type Backend interface {
 	Write(ctx context.Context, id ID, v Value) error
 }
 
+// As returns the first backend that implements T, from the outermost of a chain to the one that
+// reads the host. A backend that stands before another one shows that by a method Unwrap; what only
+// the host knows, such as Displacer and Keeper, then needs no method of every backend between.
+func As[T any](b Backend) (found T, ok bool) {
+	for b != nil {
+		if found, ok = b.(T); ok {
+			return found, true
+		}
+		before, wraps := b.(interface{ Unwrap() Backend })
+		if !wraps {
+			break
+		}
+		b = before.Unwrap()
+	}
+	return found, false
+}
+
 // Carrier is a backend whose values are names of something longer, such as the rules of a table. A
 // process that has to write such a value without storage, as a guard has, needs that too.
 type Carrier interface {

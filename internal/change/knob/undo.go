@@ -37,6 +37,13 @@ type Displacer interface {
 	Displaces(id ID) []string
 }
 
+// Keeper is a backend that takes some values from configuration files, because the kernel does not
+// show what it was given.
+type Keeper interface {
+	// Keep records the value that a knob has now, so that it outlasts a change of those files.
+	Keep(id ID) error
+}
+
 // UndoOf returns what an undo of a knob takes, whatever its system: what acts at the next boot is
 // undone by the next boot, and what disturbs its interface does so again. It is the one place that
 // knows; catalogues and plans ask it.

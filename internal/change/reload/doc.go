@@ -5,10 +5,11 @@
 // # Model
 //
 // A [Driver] is one module. Its parameters have no files in sysfs, so a note in /run records what
-// the module was loaded with; without a note, the configuration of modprobe is taken for what it
-// was loaded with. [Driver.Set] takes a picture of every interface of the driver (package standing,
-// its knobs, its sysctls, the affinity of its interrupts, what wakes the host, the driver's message
-// level), records it in the note, and then goes through these steps:
+// the module was loaded with. Without a note, the configuration of modprobe is taken for that, and
+// [Driver.Keep] records it before our part of the configuration goes. [Driver.Set] takes a picture
+// of every interface of the driver (package standing, its knobs, its sysctls, the affinity of its
+// interrupts, what wakes the host, the driver's message level), records it in the note, and then
+// goes through these steps:
 //
 //	note with the picture → unload → load → note of the parameters → name and dress → up →
 //	addresses, routes, … → knobs → compare → note without the picture

@@ -104,6 +104,21 @@ func (d Driver) lock() (io.Closer, error) {
 	}
 }
 
+// Keep records what the module was loaded with, if no note does yet: from then on that does not
+// depend on modprobe's configuration.
+func (d Driver) Keep() error {
+	lock, err := d.lock()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	n, err := d.present()
+	if err != nil || len(n.Indexes) == 0 {
+		return err // a module without interfaces gets its parameters when it is loaded
+	}
+	return d.record(n)
+}
+
 // present returns the note of the load that is in the kernel now. Without one, it is made of the
 // configuration.
 func (d Driver) present() (*note, error) {

@@ -431,13 +431,8 @@ func (h Host) Carry(id knob.ID) ([]byte, error) {
 	return nil, nil
 }
 
-// Displaces implements knob.Displacer.
-func (h Host) Displaces(id knob.ID) []string {
-	if below, ok := h.Backend.(knob.Displacer); ok {
-		return below.Displaces(id)
-	}
-	return nil
-}
+// Unwrap returns the backend of all other knobs; see knob.As.
+func (h Host) Unwrap() knob.Backend { return h.Backend }
 
 // Accept implements knob.Carrier.
 func (h Host) Accept(id knob.ID, data []byte) error {

@@ -64,6 +64,9 @@ type MortalKnobs struct {
 	Die func()
 }
 
+// Unwrap returns the backend below; see [knob.As].
+func (m MortalKnobs) Unwrap() knob.Backend { return m.Backend }
+
 // Read implements [knob.Backend].
 func (m MortalKnobs) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
 	m.Die()

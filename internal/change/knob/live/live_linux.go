@@ -91,6 +91,18 @@ func (l *Host) Displaces(id knob.ID) []string {
 	return nil
 }
 
+// Keep implements knob.Keeper: what a module was loaded with.
+func (l *Host) Keep(id knob.ID) error {
+	modules, ok := l.kinds[knob.KindModule].(moduleKnobs)
+	if !ok || id.Kind() != knob.KindModule {
+		return nil
+	}
+	if d, ok := modules.driver(id.Subject(), id.Attribute()); ok {
+		return d.Keep()
+	}
+	return nil
+}
+
 // Here returns the place of the calling thread. The test uses the fact that matters: the kernel
 // shows the table of the network core's host-wide settings only in the first network namespace. (In
 // a namespace of an unprivileged user, older kernels show no net/core at all.)
