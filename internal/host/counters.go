@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/kernel/hostfs"
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
 	"github.com/linerate/linerate/internal/kernel/nl/route"
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
@@ -157,20 +159,24 @@ func qdiscTotals(qdiscs []qdiscFact) map[string]qdiscFact {
 	return totals
 }
 
-// cardErrors are the statistics that /proc/net/dev combines ("drop" there is rx_dropped +
-// rx_missed_errors, "frame" the sum of four) or lacks.
+// cardErrors are the statistics that /proc/net/dev combines ("drop" there is rx_dropped, which only
+// the kernel counts, + rx_missed_errors; "frame" is the sum of four) or lacks.
 // Documentation/networking/statistics.rst.
-var cardErrors = [...]string{
+var cardErrors = [...]struct {
+	name  string // below statistics/
+	count nl.LinkCount
+}{
 	// The NIC had no descriptor or no room for the packet: the ring was empty because the host or
 	// the bus was too slow.
-	"rx_missed_errors", "rx_over_errors",
+	{"rx_missed_errors", nl.RxMissedErrors}, {"rx_over_errors", nl.RxOverErrors},
 	// The packet arrived damaged: cable, connector, transceiver, or two ends that disagree about
 	// duplex or MTU.
-	"rx_crc_errors", "rx_length_errors", "rx_frame_errors",
+	{"rx_crc_errors", nl.RxCRCErrors}, {"rx_length_errors", nl.RxLengthErrors}, {"rx_frame_errors", nl.RxFrameErrors},
 	// No handler wanted it: mostly an inactive member of a bond (since Linux 4.6).
-	"rx_nohandler",
+	{"rx_nohandler", nl.RxNoHandler},
 	// The packet could not be sent. All but the loss of the carrier belong to half duplex.
-	"tx_aborted_errors", "tx_carrier_errors", "tx_heartbeat_errors", "tx_window_errors",
+	{"tx_aborted_errors", nl.TxAbortedErrors}, {"tx_carrier_errors", nl.TxCarrierErrors},
+	{"tx_heartbeat_errors", nl.TxHeartbeatErrors}, {"tx_window_errors", nl.TxWindowErrors},
 }
 
 // countCards adds, for interfaces with hardware, the statistics that /proc/net/dev combines and
@@ -182,19 +188,21 @@ func countCards(src *source, set *procfs.Counts, said *notes) map[string]string 
 	})
 	// Cards only: a host with a thousand veths has two cards, and software has none of these
 	// errors.
-	for _, name := range cards {
+	shown := slices.DeleteFunc(slices.Clone(cards), func(name string) bool { return !src.sysfsShows(name) })
+	for _, name := range shown {
 		dir := "sys/class/net/" + name
-		if !src.sysfsShows(name) {
-			continue
-		}
 		if device, ok := src.Resolve(dir + "/device"); ok {
 			if driver, ok := src.Link(device + "/driver"); ok {
 				drivers[name] = path.Base(driver)
 			}
 		}
+		// First: some drivers read the NIC every two seconds, and whenever they are asked for their
+		// own statistics (e1000_update_stats in e1000_main.c).
+		stats, err := src.driverStatistics(name)
+		putStatistics(set, name, stats, err, said)
 		for _, stat := range cardErrors {
-			if n, ok := procfs.ParseUint([]byte(src.Optional(dir + "/statistics/" + stat))); ok {
-				set.Put(n, "nic.", name, ".", stat)
+			if n, ok := procfs.ParseUint([]byte(src.Optional(dir + "/statistics/" + stat.name))); ok {
+				set.Put(n, "nic.", name, ".", stat.name)
 			}
 		}
 		// How often the link came or went, since Linux 3.15: a test in which it did is no test of
@@ -202,24 +210,79 @@ func countCards(src *source, set *procfs.Counts, said *notes) map[string]string 
 		if n, ok := procfs.ParseUint([]byte(src.Optional(dir + "/carrier_changes"))); ok {
 			set.Put(n, "nic.", name, ".carrier_changes")
 		}
-		// Now that both are known, rx_dropped gets its meaning of sysfs back: dropped by the
-		// kernel, not by the NIC.
+		if n, ok := procfs.ParseUint([]byte(src.Optional(dir + "/statistics/rx_dropped"))); ok {
+			set.Values["nic."+name+".rx_dropped"] = n
+			continue
+		}
+		// Of an archive without that file, both parts are known now.
 		if missed, drop := set.Values["nic."+name+".rx_missed_errors"],
 			set.Values["nic."+name+".rx_dropped"]; drop >= missed {
 			set.Values["nic."+name+".rx_dropped"] = drop - missed
 		}
-		stats, err := src.driverStatistics(name)
-		if err != nil && !errors.Is(err, errNotArchived) {
-			said.add("driver statistics of "+name, err)
-		}
-		for stat, v := range stats {
-			set.Put(v, "ethtool.", name, ".", stat)
-		}
+	}
+	absent := func(name string) bool { return !src.Exists("sys/class/net/" + name) }
+	if len(shown) < len(cards) || slices.ContainsFunc(set.Interfaces, absent) {
+		countHidden(src, set, said, shown, drivers)
 	}
 	for _, bond := range strings.Fields(src.Optional("sys/class/net/bonding_masters")) {
 		drivers[bond] = "bonding"
 	}
 	return drivers
+}
+
+// countHidden does the same by netlink where sysfs belongs to another network namespace: in a
+// process that was moved to this one, and in a container with the /sys of its host. A link without
+// a kind is a NIC; those that sysfs has shown are counted already. One without a carrier may be
+// asleep, and is not asked for its driver's statistics.
+func countHidden(src *source, set *procfs.Counts, said *notes, shown []string, drivers map[string]string) {
+	if !src.Live() {
+		return
+	}
+	client, err := src.dial()
+	if err != nil {
+		return // known: the notes about sysfs report it
+	}
+	links, err := client.LinkCounters(nil)
+	if err != nil {
+		said.add("counters of the interfaces", err)
+		return
+	}
+	links = slices.DeleteFunc(links, func(l nl.LinkCounters) bool {
+		return l.Kind != "" || l.Loopback || slices.Contains(shown, l.Name)
+	})
+	for _, l := range links {
+		if info, err := ethtool.New(client).Driver(l.Name); err == nil {
+			drivers[l.Name] = info.Driver
+		}
+		if l.Carrier {
+			stats, err := src.askStatistics(l.Name)
+			putStatistics(set, l.Name, stats, err, said)
+		}
+	}
+	fresh, err := client.LinkCounters(nil)
+	if err != nil {
+		said.add("counters of the interfaces", err)
+		return
+	}
+	for _, l := range fresh {
+		if !slices.ContainsFunc(links, func(was nl.LinkCounters) bool { return was.Index == l.Index }) {
+			continue
+		}
+		for _, stat := range cardErrors {
+			set.Put(l.Counts[stat.count], "nic.", l.Name, ".", stat.name)
+		}
+		set.Put(uint64(l.CarrierChanges), "nic.", l.Name, ".carrier_changes")
+		set.Values["nic."+l.Name+".rx_dropped"] = l.Counts[nl.RxDropped]
+	}
+}
+
+func putStatistics(set *procfs.Counts, name string, stats map[string]uint64, err error, said *notes) {
+	if err != nil && !errors.Is(err, errNotArchived) {
+		said.add("driver statistics of "+name, err)
+	}
+	for stat, v := range stats {
+		set.Put(v, "ethtool.", name, ".", stat)
+	}
 }
 
 // Sub returns the difference of two readings. Gauges keep their later value. A counter that went
