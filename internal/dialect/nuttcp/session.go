@@ -172,7 +172,8 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*engine
 	for i := range arrived {
 		// An arrival takes one connection, so handing over never blocks.
 		arrived[i] = make(chan *net.TCPConn, 1)
-		forget, err := t.expect(ctx, t.p.port+i, &arrival{from: t.from, conn: func(c *net.TCPConn) { arrived[i] <- c }})
+		forget, err := t.expect(ctx, t.p.port+i, &arrival{from: t.from, silent: !t.p.transmit,
+			conn: func(c *net.TCPConn) { arrived[i] <- c }})
 		if err != nil {
 			return nil, err
 		}
