@@ -215,7 +215,8 @@ the clock in hertz (33.3M), or the transfers per second of a pcie lane (8G).`,
 		q.Kind, q.PayloadBytes = args[0], int(payload)
 		return a.calculate(q)
 	}
-	c.whole(func(n int) { q.Width = n }, math.MaxUint16, "width", "bits, lanes, or generation of usb (default: the usual one)")
+	c.whole(func(n int) { q.Width = n }, math.MaxUint16, "width",
+		"bits, lanes, or generation of usb (default: the usual one)")
 	c.count(&q.Transfers, "clock", "clock in hertz, or transfers per second of a lane (default: the usual one)")
 	c.bytes(&payload, "payload", "largest payload of a PCIe packet (default 256)")
 	c.rate(&q.Link, "link", "speed of the link")
@@ -235,7 +236,8 @@ that --link needs.`,
 	}}
 	c.RunE = func(*cobra.Command, []string) error { return a.calculate(q) }
 	c.count(&q.HZ, "hz", "looks per second (kern.hz)")
-	c.whole(func(n int) { q.Burst = uint32(n) }, mostFrames, "burst", "packets of one look, at most (kern.polling.burst_max)")
+	c.whole(func(n int) { q.Burst = uint32(n) }, mostFrames, "burst",
+		"packets of one look, at most (kern.polling.burst_max)")
 	c.rate(&q.Link, "link", "speed of the link")
 	c.mtu(&q.MTUBytes)
 	return c.Command

@@ -77,7 +77,8 @@ func TestCostEndsWithTheData(t *testing.T) {
 		busy := []float64{100, 101, 900}[min(readings, 2)]
 		lost := []uint64{5, 5, 8}[min(readings, 2)]
 		readings++
-		return &host.Counters{CPUs: []host.CPUTimes{{CPU: -1, User: busy}}, Values: map[string]uint64{"Udp.RcvbufErrors": lost}}, nil
+		return &host.Counters{CPUs: []host.CPUTimes{{CPU: -1, User: busy}},
+			Values: map[string]uint64{"Udp.RcvbufErrors": lost}}, nil
 	}
 	r, err := Run(t.Context(), "nuttcp", s.places[0].Address.String(),
 		traffic.Spec{Test: traffic.UDP, PacketBytes: 500, RateBitsPerSec: 2e6, Bytes: 50_000},

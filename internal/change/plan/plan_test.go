@@ -339,8 +339,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestPathBeyondMemory checks the reason of a default that stays because memory has no room for what
-// the path needs: a default of 6 MiB has no room for 715 MiB.
+// TestPathBeyondMemory checks the reason of a default that stays because memory has no room for
+// what the path needs: a default of 6 MiB has no room for 715 MiB.
 func TestPathBeyondMemory(t *testing.T) {
 	for _, system := range []string{"linux\nrelease: 6.12", "freebsd\nrelease: 14.2"} {
 		p := parsed(t, "link: 10G\nrtt: 300ms\nmemory: 64MiB\nrole: bulk\nos: "+system+"\n")
@@ -374,6 +374,16 @@ func TestInterfaceThatNobodyNamed(t *testing.T) {
 		notes := strings.Join(p.Notes, "\n")
 		if !strings.Contains(notes, want) || want == "" && strings.Contains(notes, "No interface is given") {
 			t.Errorf("%q: %q, want %q", text, notes, want)
+		}
+	}
+}
+
+// TestKernelsOutsideTheFacts checks that a plan is not made with the defaults of another kernel.
+func TestKernelsOutsideTheFacts(t *testing.T) {
+	for release, known := range map[string]bool{"2.4.20": false, "2.6.9": false, "2.6.17": true, "2.6.32-754.el6": true,
+		"6.18.44": true, "7.0": true, "14.2": false, "20348": false} {
+		if _, err := plan.ParseSystem("linux", release); (err == nil) != known {
+			t.Errorf("linux %s: %v", release, err)
 		}
 	}
 }

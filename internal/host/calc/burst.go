@@ -45,7 +45,7 @@ func (b Burst) Result() (*Result, error) {
 	r.given("link", float64(b.Link), BitsPerSecond)
 	r.given("MTU", float64(b.MTUBytes), Bytes)
 	r.given("interval", b.Interval.Seconds(), Seconds)
-	// A ring by itself holds as many frames as it has descriptors, which needs no answer.
+	// A ring alone holds as many frames as it has descriptors, which needs no answer.
 	if b.Buffer <= 0 && b.Transfer <= 0 && (b.Descriptors == 0 || b.Link <= 0) {
 		return nil, missing("burst", "--buffer", "--ring with --link", "--transfer")
 	}
