@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,23 @@ func TestCostEndsWithTheData(t *testing.T) {
 	}
 	if e := r.Ends.Local; readings != 3 || e.CPUSeconds != 1 || e.Counters["Udp.RcvbufErrors"] != 3 {
 		t.Errorf("%d readings: %g CPU seconds, want 1; counters %v", readings, e.CPUSeconds, e.Counters)
+	}
+}
+
+// TestNuttcpClosesWhatItReceived checks that a receiving client closes its connections at the end
+// of the data: our server waits for that, five seconds, before it reports.
+func TestNuttcpClosesWhatItReceived(t *testing.T) {
+	s, said := serve(t, []Acceptance{{"nuttcp", uint16(freePort(t))}}, admission.Limits{})
+	for _, streams := range []int{1, 3} {
+		r, err := Run(t.Context(), "nuttcp", s.places[0].Address.String(), traffic.Spec{Test: traffic.Stream,
+			Direction: traffic.Down, Streams: streams, Bytes: 30 * blockBytes}, ClientOptions{DataPort: freePort(t)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkNuttcp(t, r, 30*blockBytes)
+		if line := said.Await(t, 1, "sent 1966080 bytes")[0]; strings.Contains(line, "kept them open") {
+			t.Error(line)
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ type session struct {
 
 	bytes, calls atomic.Int64 // so far, of all connections
 	got          figures      // final figures
+	kept         bool         // the client did not close its connections after it had read everything
 	introduced   bool         // the client has received the introduction, which precedes the first line of any kind
 }
 
@@ -107,6 +108,9 @@ func (t *session) sentence() string {
 		rate(t.got.bytes, t.got.elapsed))
 	if t.p.streams > 1 {
 		s += fmt.Sprintf(", on %d connections", t.p.streams)
+	}
+	if t.kept {
+		s += fmt.Sprintf("; the client kept them open for %v", t.timing.silent)
 	}
 	if t.p.udp && t.p.transmit && t.got.sentBytes > 0 {
 		missing, sent := t.got.drops(t.p.blockBytes)
@@ -399,12 +403,17 @@ func (t *session) sendTCP(ctx context.Context) error {
 		err = body.closeWrite()
 	}
 	// The other end closes when it has read everything, so this is the time that the bytes took,
-	// and not the time to queue them.
+	// and not the time to queue them. The wait for one that does not close is no part of it.
+	elapsed, until := time.Since(start), time.Now().Add(t.timing.silent)
 	for _, c := range conns {
-		c.SetReadDeadline(time.Now().Add(t.timing.silent))
-		_, _ = io.Copy(io.Discard, io.LimitReader(c, callBytes))
+		c.SetReadDeadline(until)
+		_, open := io.Copy(io.Discard, io.LimitReader(c, callBytes))
+		t.kept = t.kept || errors.Is(open, os.ErrDeadlineExceeded)
 	}
-	t.got = figures{bytes: w.Bytes.Load(), calls: body.calls, elapsed: time.Since(start), retrans: -1}
+	if !t.kept {
+		elapsed = time.Since(start)
+	}
+	t.got = figures{bytes: w.Bytes.Load(), calls: body.calls, elapsed: elapsed, retrans: -1}
 	return err
 }
 
