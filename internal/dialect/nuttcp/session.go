@@ -404,13 +404,8 @@ func (t *session) sendTCP(ctx context.Context) error {
 	}
 	// The other end closes when it has read everything, so this is the time that the bytes took,
 	// and not the time to queue them. The wait for one that does not close is no part of it.
-	elapsed, until := time.Since(start), time.Now().Add(t.timing.silent)
-	for _, c := range conns {
-		c.SetReadDeadline(until)
-		_, open := io.Copy(io.Discard, io.LimitReader(c, callBytes))
-		t.kept = t.kept || errors.Is(open, os.ErrDeadlineExceeded)
-	}
-	if !t.kept {
+	elapsed := time.Since(start)
+	if t.kept = !closed(conns, t.timing.silent); !t.kept {
 		elapsed = time.Since(start)
 	}
 	t.got = figures{bytes: w.Bytes.Load(), calls: body.calls, elapsed: elapsed, retrans: -1}
