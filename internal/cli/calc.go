@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,14 +113,16 @@ func (c calcFlags) time(into *time.Duration, name, usage string) {
 // whole defines a flag of a whole number, at most most.
 func (c calcFlags) whole(set func(int), most int, name, usage string) {
 	c.quantity(name, "count", usage, func(s string) (bool, error) {
-		n, err := strconv.Atoi(s)
+		n, err := unit.ParseCount(s)
 		switch {
-		case errors.Is(err, strconv.ErrSyntax):
-			return false, fmt.Errorf("%q: write a whole number", s)
-		case err != nil || n > most:
+		case err != nil:
+			return false, err
+		case n > float64(most):
 			return false, fmt.Errorf("%s: more than %d", s, most)
+		case n != math.Trunc(n):
+			return false, fmt.Errorf("%s: write a whole number", s)
 		}
-		set(n)
+		set(int(n))
 		return n > 0, nil
 	})
 }
