@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,6 +43,13 @@ func (a *app) calculate(q calculation) error {
 	doc := report.NewCalc(a.envelope(""), r)
 	return a.print(doc, func(s text.Style) error { return text.Calc(a.out, doc, s) })
 }
+
+// Largest counts of a calculation: the connections are those of plan, and no ring or look holds
+// more frames.
+const (
+	mostConnections = 100_000_000
+	mostFrames      = 1 << 24
+)
 
 // quantityFlag is a flag with a unit, read by the parser of its type. Zero and less are refused:
 // they would count as not given.
@@ -102,9 +110,27 @@ func (c calcFlags) time(into *time.Duration, name, usage string) {
 	})
 }
 
+// whole defines a flag of a whole number, at most most.
+func (c calcFlags) whole(set func(int), most int, name, usage string) {
+	c.quantity(name, "count", usage, func(s string) (bool, error) {
+		n, err := unit.ParseCount(s)
+		switch {
+		case err != nil:
+			return false, err
+		case n > float64(most):
+			return false, fmt.Errorf("%s: more than %d", s, most)
+		case n != math.Trunc(n):
+			return false, fmt.Errorf("%s: write a whole number", s)
+		}
+		set(int(n))
+		return n > 0, nil
+	})
+}
+
 // mtu defines the flag that most calculations share.
 func (c calcFlags) mtu(into *int) {
-	c.Flags().IntVar(into, "mtu", 0, "payload of a frame in bytes; 46 makes the smallest frame (default 1500)")
+	c.whole(func(n int) { *into = n }, math.MaxUint16, "mtu",
+		"payload of a frame in bytes; 46 makes the smallest frame (default 1500)")
 }
 
 func (a *app) calcModeration() *cobra.Command {
@@ -127,9 +153,8 @@ gives none.`,
 	c.count(&q.Packets, "packets", "packets per second")
 	c.rate(&q.Link, "link", "speed of the link")
 	c.time(&q.RoundTrip, "rtt", "round trip without moderation at either end")
-	c.Flags().Uint32Var(&q.Descriptors, "ring", 0, "descriptors of the receive ring")
+	c.whole(func(n int) { q.Descriptors = uint32(n) }, mostFrames, "ring", "descriptors of the receive ring")
 	c.mtu(&q.MTUBytes)
-	c.MarkFlagsMutuallyExclusive("interrupts", "interval", "per-interrupt")
 	return c.Command
 }
 
@@ -147,7 +172,7 @@ needs.`,
 	c.rate(&q.Rate, "rate", "rate of a connection")
 	c.time(&q.RoundTrip, "rtt", "round trip")
 	c.bytes(&q.Window, "window", "receive window")
-	c.Flags().IntVar(&q.Connections, "connections", 0, "connections at a time (default 1)")
+	c.whole(func(n int) { q.Connections = n }, mostConnections, "connections", "connections at a time (default 1)")
 	return c.Command
 }
 
@@ -164,7 +189,7 @@ NFS over UDP makes.`,
 	}}
 	c.RunE = func(*cobra.Command, []string) error { return a.calculate(q) }
 	c.bytes(&q.Buffer, "buffer", "memory of the NIC for receiving")
-	c.Flags().Uint32Var(&q.Descriptors, "ring", 0, "descriptors of the receive ring")
+	c.whole(func(n int) { q.Descriptors = uint32(n) }, mostFrames, "ring", "descriptors of the receive ring")
 	c.bytes(&q.Transfer, "transfer", "data of one transfer over UDP, such as rsize of NFS")
 	c.rate(&q.Link, "link", "speed of the link")
 	c.time(&q.Interval, "interval", "time between two looks at the ring")
@@ -190,7 +215,8 @@ the clock in hertz (33.3M), or the transfers per second of a pcie lane (8G).`,
 		q.Kind, q.PayloadBytes = args[0], int(payload)
 		return a.calculate(q)
 	}
-	c.Flags().IntVar(&q.Width, "width", 0, "bits, lanes, or generation of usb (default: the usual one)")
+	c.whole(func(n int) { q.Width = n }, math.MaxUint16, "width",
+		"bits, lanes, or generation of usb (default: the usual one)")
 	c.count(&q.Transfers, "clock", "clock in hertz, or transfers per second of a lane (default: the usual one)")
 	c.bytes(&payload, "payload", "largest payload of a PCIe packet (default 256)")
 	c.rate(&q.Link, "link", "speed of the link")
@@ -210,7 +236,8 @@ that --link needs.`,
 	}}
 	c.RunE = func(*cobra.Command, []string) error { return a.calculate(q) }
 	c.count(&q.HZ, "hz", "looks per second (kern.hz)")
-	c.Flags().Uint32Var(&q.Burst, "burst", 0, "packets of one look, at most (kern.polling.burst_max)")
+	c.whole(func(n int) { q.Burst = uint32(n) }, mostFrames, "burst",
+		"packets of one look, at most (kern.polling.burst_max)")
 	c.rate(&q.Link, "link", "speed of the link")
 	c.mtu(&q.MTUBytes)
 	return c.Command

@@ -198,6 +198,9 @@ func parseSettings(args []string) ([]knob.Setting, error) {
 		if err != nil {
 			return nil, err
 		}
+		if slices.ContainsFunc(settings, func(s knob.Setting) bool { return s.Knob == id }) {
+			return nil, usagef("set %s: given twice", id)
+		}
 		settings = append(settings, knob.Setting{Knob: id, Value: v})
 	}
 	return settings, nil

@@ -122,6 +122,9 @@ func (t *testFlags) letter() bool {
 
 // spec returns the test that the flags ask for. Normalize refuses what the test has no use for.
 func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
+	if err := given(t.set, "gap"); err != nil {
+		return traffic.Spec{}, err
+	}
 	s := traffic.Spec{
 		Test: traffic.Test(t.test), Direction: l.direction(), Streams: l.parallel, Interval: l.interval,
 		WarmUp: t.warmUp, Gap: t.gap, ProbeGap: t.probe,

@@ -137,6 +137,10 @@ where ` + "`linerate serve`" + ` runs and whose key you give (--key), or with --
 			"  linerate resolver measure 127.0.0.1 --ramp --p99-limit 5ms --domain bench.test\n" +
 			"  linerate resolver measure ns1.example.org --transport tls --closed --i-run-this-server",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := given(cmd.Flags(), "rate", "outstanding", "first-rate", "loss-limit", "duration", "timeout",
+				"interval", "sockets", "workers"); err != nil {
+				return err
+			}
 			switch {
 			case closed && ramp:
 				return usagef("--closed and --ramp: give one of them")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -117,6 +118,12 @@ func (f *resolverDiagnoseFlags) check(cmd *cobra.Command, args []string) error {
 		return usagef("--from: give one reading, or an earlier and a later one")
 	case len(f.from) > 0 && len(args) > 0:
 		return usagef("--from reads files: leave SERVER out")
+	}
+	if s, err := os.Stat(f.target.Endpoint); err == nil && s.Mode().Type() == fs.ModeSocket {
+		// Without its directories the path of a socket looks like a host.
+		if f.target.Endpoint, err = filepath.Abs(f.target.Endpoint); err != nil {
+			return err
+		}
 	}
 	for _, live := range []string{"duration", "statistics", "api-key-file", "rndc-config", "kind"} {
 		if len(f.from) > 0 && cmd.Flags().Changed(live) {

@@ -9,7 +9,7 @@ import (
 )
 
 // assemble adds what this end knows to the result, which already has what the far end reported.
-func (c *conductor) assemble(before, after *host.Counters) {
+func (c *conductor) assemble(before, busy, after *host.Counters) {
 	r := c.result
 	c.methods()
 	var up, down int64
@@ -44,7 +44,7 @@ func (c *conductor) assemble(before, after *host.Counters) {
 	}
 	c.path()
 	socket := c.datagrams()
-	c.cost(before, after)
+	c.cost(before, busy, after)
 	// The far end's counters cannot be read, so packets that this end cannot explain were lost on
 	// the path or at the far end.
 	if r.UDP != nil && r.UDP.Lost > 0 {
@@ -158,13 +158,13 @@ func (c *conductor) datagrams() (drops drops.SocketDrops) {
 }
 
 // cost records the CPU time and the drops of this host during the test.
-func (c *conductor) cost(before, after *host.Counters) {
-	if before == nil || after == nil {
+func (c *conductor) cost(before, busy, after *host.Counters) {
+	if before == nil || busy == nil || after == nil {
 		return
 	}
 	e := &c.result.Ends.Local
 	diff := host.Sub(before, after)
-	e.CPUs = diff.CPUs
+	e.CPUs = host.Sub(before, busy).CPUs
 	e.Drops = drops.Find(diff.Values, diff.Drivers)
 	e.Counters = make(map[string]uint64, len(diff.Values))
 	for name, v := range diff.Values {
@@ -172,7 +172,7 @@ func (c *conductor) cost(before, after *host.Counters) {
 			e.Counters[name] = v
 		}
 	}
-	for _, cpu := range diff.CPUs {
+	for _, cpu := range e.CPUs {
 		// CPU -1 is the kernel's own sum over all CPUs.
 		if cpu.CPU == -1 {
 			e.UserSeconds, e.SystemSeconds, e.SoftIRQSeconds, e.IRQSeconds = cpu.User, cpu.System, cpu.SoftIRQ, cpu.IRQ

@@ -129,14 +129,15 @@ func (c *conductor) run(ctx context.Context, open func(means) (test, error)) (*t
 	if err != nil {
 		return nil, err
 	}
-	// The far end's report comes before the counters: the CPU time that receiving the last bytes
-	// took belongs to the test.
+	// The CPU time ends here, with the last bytes: a far end may take seconds for its report, and the
+	// host's other programs would be charged to the test. Losses may be counted later.
+	busy := c.counters()
 	finish := t.Finish(ctx, c.result)
 	after := c.counters()
 	if finish != nil {
 		return nil, finish
 	}
-	c.assemble(before, after)
+	c.assemble(before, busy, after)
 	return c.result, nil
 }
 

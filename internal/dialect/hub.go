@@ -23,6 +23,10 @@ const (
 	// may take to complete the first peekBytes.
 	peekFor   = 10 * time.Second
 	gatherFor = 200 * time.Millisecond
+	// silentFor is the wait for the first bytes of a client that nuttcp will send to. The clock of
+	// that client runs meanwhile: its figure covers the wait. A client of iperf 2 needs less,
+	// because its first bytes follow its handshake at once.
+	silentFor = 2 * time.Millisecond
 	// peekBytes is how much of a connection is examined: enough to recognize settings of iperf 2.
 	peekBytes = 24
 	// maxPeeking bounds the connections that have sent nothing yet; one source may have a quarter
@@ -94,11 +98,8 @@ func (h *hub) Serve(ctx context.Context) error {
 func (h *hub) dispatch(ctx context.Context, conn *net.TCPConn) {
 	// An address that nuttcp waits for may be a client of iperf 2 at the same time, or it may
 	// itself wait for data from here.
-	patience := peekFor
-	waited := h.nuttcp.Expects(conn)
-	if waited {
-		patience = gatherFor
-	} else if h.iperf2 == nil || h.ttcp == nil {
+	waited, patience := h.patience(conn)
+	if !waited && (h.iperf2 == nil || h.ttcp == nil) {
 		// There is no choice to make, and the server examines the first bytes itself.
 		h.serve(ctx, conn, h.iperf2 != nil)
 		return
@@ -117,6 +118,19 @@ func (h *hub) dispatch(ctx context.Context, conn *net.TCPConn) {
 		_ = conn.Close() // as above
 	default:
 		h.serve(ctx, conn, h.ttcp == nil || h.iperf2 != nil && iperf2.LooksLike(head))
+	}
+}
+
+// patience returns whether a test of nuttcp waits for conn, and how long its first bytes may take.
+func (h *hub) patience(conn *net.TCPConn) (waited bool, _ time.Duration) {
+	waited, silent := h.nuttcp.Expects(conn)
+	switch {
+	case !waited:
+		return false, peekFor
+	case silent:
+		return true, silentFor
+	default:
+		return true, gatherFor
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/linerate/linerate/internal/base/testenv"
+	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
@@ -64,6 +66,46 @@ func TestNuttcpOwnServerAlone(t *testing.T) {
 	checkNuttcp(t, r, 50_000)
 	if n := logged(t, said.Await(t, 1, "by udp")[0]); n != 50_000 {
 		t.Errorf("the server counted %d bytes", n)
+	}
+}
+
+// TestCostEndsWithTheData checks that the CPU time of this host covers the data and not the wait
+// for the report of the far end, while losses are read after it.
+func TestCostEndsWithTheData(t *testing.T) {
+	s, _ := serve(t, []Acceptance{{"nuttcp", uint16(freePort(t))}}, admission.Limits{})
+	readings := 0
+	sample := func() (*host.Counters, error) {
+		busy := []float64{100, 101, 900}[min(readings, 2)]
+		lost := []uint64{5, 5, 8}[min(readings, 2)]
+		readings++
+		return &host.Counters{CPUs: []host.CPUTimes{{CPU: -1, User: busy}},
+			Values: map[string]uint64{"Udp.RcvbufErrors": lost}}, nil
+	}
+	r, err := Run(t.Context(), "nuttcp", s.places[0].Address.String(),
+		traffic.Spec{Test: traffic.UDP, PacketBytes: 500, RateBitsPerSec: 2e6, Bytes: 50_000},
+		ClientOptions{DataPort: freePort(t), Sample: sample}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := r.Ends.Local; readings != 3 || e.CPUSeconds != 1 || e.Counters["Udp.RcvbufErrors"] != 3 {
+		t.Errorf("%d readings: %g CPU seconds, want 1; counters %v", readings, e.CPUSeconds, e.Counters)
+	}
+}
+
+// TestNuttcpClosesWhatItReceived checks that a receiving client closes its connections at the end
+// of the data: our server waits for that, five seconds, before it reports.
+func TestNuttcpClosesWhatItReceived(t *testing.T) {
+	s, said := serve(t, []Acceptance{{"nuttcp", uint16(freePort(t))}}, admission.Limits{})
+	for _, streams := range []int{1, 3} {
+		r, err := Run(t.Context(), "nuttcp", s.places[0].Address.String(), traffic.Spec{Test: traffic.Stream,
+			Direction: traffic.Down, Streams: streams, Bytes: 30 * blockBytes}, ClientOptions{DataPort: freePort(t)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkNuttcp(t, r, 30*blockBytes)
+		if line := said.Await(t, 1, "sent 1966080 bytes")[0]; strings.Contains(line, "kept them open") {
+			t.Error(line)
+		}
 	}
 }
 

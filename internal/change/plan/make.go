@@ -55,6 +55,7 @@ func Make(s Situation) (*Plan, error) {
 		not = append(not, m.writeUp(w))
 	}
 	m.plan.Lines = append(m.plan.Lines, not...)
+	m.placeholder()
 	return &m.plan, nil
 }
 
@@ -118,6 +119,11 @@ func (m *maker) line(c candidate) Line {
 		l.Verdict, l.Value = advice.NowDefault, l.Default
 		l.Reason = fmt.Sprintf("%s; the default of %s has room for it.", strings.TrimSuffix(c.reason, "."), l.Default)
 		l.What, l.Today = "Not set: the default is enough.", ""
+		if m.short(c) {
+			l.Reason = fmt.Sprintf("%s; memory has %s for each connection, which the default of %s exceeds already.",
+				strings.TrimSuffix(c.reason, "."), m.sizes.buffer, l.Default)
+			l.What = "Not set: memory has no room for more."
+		}
 		return l
 	}
 	switch {
@@ -132,12 +138,35 @@ func (m *maker) line(c candidate) Line {
 	return l
 }
 
+// short reports whether a candidate is a buffer that memory made smaller than the path needs.
+func (m *maker) short(c candidate) bool {
+	return m.sizes.memory.Lowered && strings.Contains(c.reason, m.sizes.need.String())
+}
+
+// placeholder says in the plan which interface its commands name, where the situation has none.
+func (m *maker) placeholder() {
+	if m.Interface != "" {
+		return
+	}
+	for _, l := range m.plan.Lines {
+		if _, of, _ := subject(l.Knob); l.Set && of == m.nic() {
+			m.note(fmt.Sprintf("No interface is given: the commands name %s. Give --interface, or a line `interface: "+
+				"NAME`, before you run them.", of))
+			return
+		}
+	}
+}
+
 // back returns the line that sets a limit to its default again: the host has less than the path
 // needs, and the default has room for it.
 func (m *maker) back(c candidate, value string) Line {
 	l := m.judged(c.knob, value)
-	l.Reason = fmt.Sprintf("%s; the host has %s, and the default of %s has room for it.",
-		strings.TrimSuffix(c.reason, "."), l.Present, value)
+	room := "has room for it"
+	if m.short(c) {
+		room = fmt.Sprintf("exceeds the %s that memory has for each connection", m.sizes.buffer)
+	}
+	l.Reason = fmt.Sprintf("%s; the host has %s, and the default of %s %s.",
+		strings.TrimSuffix(c.reason, "."), l.Present, value, room)
 	if l.Verdict == advice.NowDefault || l.Verdict == advice.StillRight {
 		l.Verdict, l.Set = advice.StillRight, true
 		m.reach(&l)

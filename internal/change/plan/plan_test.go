@@ -338,3 +338,52 @@ func TestMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestPathBeyondMemory checks the reason of a default that stays because memory has no room for
+// what the path needs: a default of 6 MiB has no room for 715 MiB.
+func TestPathBeyondMemory(t *testing.T) {
+	for _, system := range []string{"linux\nrelease: 6.12", "freebsd\nrelease: 14.2"} {
+		p := parsed(t, "link: 10G\nrtt: 300ms\nmemory: 64MiB\nrole: bulk\nos: "+system+"\n")
+		short := 0
+		for _, l := range p.Lines {
+			if l.WriteUp || l.Set || !strings.Contains(l.Reason, "needs 715 MiB") {
+				continue
+			}
+			short++
+			if strings.Contains(l.Reason, "has room for it") || !strings.Contains(l.Reason, "memory has ") ||
+				l.What != "Not set: memory has no room for more." {
+				t.Errorf("%s: %s: %s %s", system, l.Knob, l.What, l.Reason)
+			}
+		}
+		if short == 0 {
+			t.Errorf("%s: no line says what the path needs", system)
+		}
+	}
+}
+
+// TestInterfaceThatNobodyNamed checks that a plan says which name its commands have instead.
+func TestInterfaceThatNobodyNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"os: debian\nrelease: 12\nrole: bulk\nmtu: 9000\n":                  "the commands name eth0",
+		"os: freebsd\nrelease: 14.2\nrole: router\n":                        "the commands name em0",
+		"os: windows\nrelease: 2022\nrole: bulk\nmtu: 9000\n":               "the commands name Ethernet",
+		"os: debian\nrelease: 12\nrole: bulk\nmtu: 9000\ninterface: ens3\n": "",
+		"os: debian\nrelease: 12\nrole: bulk\n":                             "",
+	} {
+		p := parsed(t, "link: 10G\nrtt: 5ms\nmemory: 16GiB\n"+text)
+		notes := strings.Join(p.Notes, "\n")
+		if !strings.Contains(notes, want) || want == "" && strings.Contains(notes, "No interface is given") {
+			t.Errorf("%q: %q, want %q", text, notes, want)
+		}
+	}
+}
+
+// TestKernelsOutsideTheFacts checks that a plan is not made with the defaults of another kernel.
+func TestKernelsOutsideTheFacts(t *testing.T) {
+	for release, known := range map[string]bool{"2.4.20": false, "2.6.9": false, "2.6.17": true, "2.6.32-754.el6": true,
+		"6.18.44": true, "7.0": true, "14.2": false, "20348": false} {
+		if _, err := plan.ParseSystem("linux", release); (err == nil) != known {
+			t.Errorf("linux %s: %v", release, err)
+		}
+	}
+}

@@ -17,6 +17,12 @@ import (
 // MaxBytes is the largest text that ReadSituation takes: a situation has six lines.
 const MaxBytes = 64 << 10
 
+// The least that a situation may have: a number without its unit is below both.
+const (
+	leastLink   = unit.KilobitPerSecond
+	leastMemory = unit.Bytes(1 << 20)
+)
+
 // Given is a situation as it was written, before the system and the role were looked up.
 type Given struct {
 	OS, Release, Role string
@@ -97,14 +103,25 @@ func (g *Given) Put(key, value string) error {
 	case "link":
 		g.Link, err = unit.ParseBitRate(value)
 		positive = g.Link > 0
+		// A number alone is a rate in bits per second: 10 for 10G must not become a plan.
+		if err == nil && positive && g.Link < leastLink {
+			return fmt.Errorf("%q: slower than any link (%v); write the unit, as in 10G", visible(value), leastLink)
+		}
 	case "rtt":
 		var span unit.Span
 		span, err = unit.ParseSpan(value)
 		g.RoundTrip = span.Duration()
 		positive = g.RoundTrip > 0
+		// A number alone is a time in seconds, and ping prints milliseconds.
+		if err == nil && positive && !strings.ContainsFunc(value, unicode.IsLetter) {
+			return fmt.Errorf("%q: write the unit, as in 20ms", visible(value))
+		}
 	case "memory":
 		g.Memory, err = unit.ParseBytes(value)
 		positive = g.Memory > 0
+		if err == nil && positive && g.Memory < leastMemory {
+			return fmt.Errorf("%q: less than any host has (%v); write the unit, as in 32GiB", visible(value), leastMemory)
+		}
 	case "connections":
 		var n float64
 		n, err = unit.ParseCount(value)

@@ -101,6 +101,11 @@ func (e *UnknownError) Error() string {
 		strings.Join(e.Known, ", "))
 }
 
+// oldestKernel and newestMajor bound the kernels of plans.
+var oldestKernel = advice.Release{2, 6, 17}
+
+const newestMajor = 9
+
 // ParseSystem reads a system and its release. Linux is a distribution with its release, or "linux"
 // with that of a kernel; a release of illumos is not looked at.
 func ParseSystem(name, of string) (System, error) {
@@ -118,6 +123,11 @@ func ParseSystem(name, of string) (System, error) {
 		}
 		r, err := advice.ParseRelease(advice.Linux, of)
 		s.Judged = r
+		// 14.2 with linux is another system's release, and the facts begin with the buffers that grow
+		// to 4 MiB (2.6.17): an older kernel would get the defaults of today.
+		if err == nil && (slices.Compare(r, oldestKernel) < 0 || r[0] > newestMajor) {
+			err = fmt.Errorf("--release of linux %q: plans know the kernels 2.6.17 to %d.x", of, newestMajor)
+		}
 		return s, err
 	}
 	for _, d := range distributions {

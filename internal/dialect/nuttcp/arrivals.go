@@ -21,6 +21,7 @@ type Arrivals struct {
 // arrival is what a test waits for: one connection, or datagrams.
 type arrival struct {
 	from   netip.Addr
+	silent bool               // the data flow from here, so the connection brings no bytes
 	conn   func(*net.TCPConn) // nil: the test waits for datagrams
 	packet func(p []byte, at time.Time)
 }
@@ -28,12 +29,15 @@ type arrival struct {
 // NewArrivals returns the arrivals of one port, without any test.
 func NewArrivals() *Arrivals { return &Arrivals{bound: make(map[netip.AddrPort]*arrival)} }
 
-// Expects reports whether a test waits for a connection from the address of conn.
-func (a *Arrivals) Expects(conn *net.TCPConn) bool {
+// Expects reports whether a test waits for a connection from the address of conn, and whether that
+// connection stays silent because this end sends the data (`nuttcp -F -r`).
+func (a *Arrivals) Expects(conn *net.TCPConn) (waits, silent bool) {
 	from := service.From(conn).Addr()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.waiting, func(w *arrival) bool { return w.conn != nil && w.from == from })
+	// TakeConn gives the connection to the oldest test of the address.
+	i := slices.IndexFunc(a.waiting, func(w *arrival) bool { return w.conn != nil && w.from == from })
+	return i >= 0, i >= 0 && a.waiting[i].silent
 }
 
 // TakeConn hands a connection to the test that waits for it, and reports whether there is one. It

@@ -337,6 +337,13 @@ func (t *Test) EndSending() error {
 
 // Finish reads the server's report and adds it to the result.
 func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
+	// A server that has sent waits until the connections close before it reports. They stay half
+	// open for the reading of their TCP_INFO; one that is gone already needs no FIN.
+	for _, w := range t.receivers {
+		if w.Conn != nil {
+			_ = w.Conn.CloseWrite()
+		}
+	}
 	f, err := t.readReport(ctx)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package nuttcp
 import (
 	"fmt"
 	"math"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -140,5 +141,46 @@ func TestLastBlockCounts(t *testing.T) {
 		"-r", "-R1m", "-T0.7", "-fparse", "127.0.0.1")
 	if rate := parsed(out)["rate_Mbps"]; rate <= 0 || rate > 1.02 {
 		t.Errorf("%g Mb/s of 1: %s", rate, out)
+	}
+}
+
+// TestSilentClientIsExpected checks that a connection of `nuttcp -F -r`, which brings no bytes, is
+// known as silent: the clock of the client runs while a shared port waits for its first bytes.
+func TestSilentClientIsExpected(t *testing.T) {
+	testenv.Program(t, "nuttcp")
+	for args, want := range map[string]bool{"-F -r -n 4": true, "-n 4": false} {
+		t.Run(args, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			port := l.Addr().(*net.TCPAddr).Port
+			shared := NewArrivals()
+			s, j := serve(t, admission.Limits{}, func(s *Server) {
+				s.o.Shared = func(p int) *Arrivals {
+					if p != port {
+						return nil
+					}
+					return shared
+				}
+			})
+			seen := make(chan [2]bool, 1)
+			go func() {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				waits, silent := shared.Expects(c.(*net.TCPConn))
+				seen <- [2]bool{waits, silent}
+				shared.TakeConn(c.(*net.TCPConn))
+			}()
+			all := append([]string{"-P", fmt.Sprint(s.Addr().Port()), "-p", fmt.Sprint(port)}, strings.Fields(args)...)
+			traffictest.Run(t, "nuttcp", append(all, "127.0.0.1")...)
+			j.Await(t, 1, " bytes by ")
+			if got := <-seen; got != [2]bool{true, want} {
+				t.Errorf("waits and is silent: %v, want true and %v", got, want)
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package nuttcp
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -117,4 +118,16 @@ func (l *lockstep) closeWrite() error {
 		failed = errors.Join(failed, c.CloseWrite())
 	}
 	return failed
+}
+
+// closed waits until the other end has closed all connections, and reports whether it did so in
+// time.
+func closed(conns []*engine.Blocking, patience time.Duration) bool {
+	all, until := true, time.Now().Add(patience)
+	for _, c := range conns {
+		c.SetReadDeadline(until)
+		_, err := io.Copy(io.Discard, io.LimitReader(c, callBytes))
+		all = all && !errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	return all
 }

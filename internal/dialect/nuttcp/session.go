@@ -31,6 +31,7 @@ type session struct {
 
 	bytes, calls atomic.Int64 // so far, of all connections
 	got          figures      // final figures
+	kept         bool         // the client did not close its connections after it had read everything
 	introduced   bool         // the client has received the introduction, which precedes the first line of any kind
 }
 
@@ -108,6 +109,9 @@ func (t *session) sentence() string {
 	if t.p.streams > 1 {
 		s += fmt.Sprintf(", on %d connections", t.p.streams)
 	}
+	if t.kept {
+		s += fmt.Sprintf("; the client kept them open for %v", t.timing.silent)
+	}
 	if t.p.udp && t.p.transmit && t.got.sentBytes > 0 {
 		missing, sent := t.got.drops(t.p.blockBytes)
 		s += fmt.Sprintf(", %d of %d datagrams missing", missing, sent)
@@ -172,7 +176,8 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*engine
 	for i := range arrived {
 		// An arrival takes one connection, so handing over never blocks.
 		arrived[i] = make(chan *net.TCPConn, 1)
-		forget, err := t.expect(ctx, t.p.port+i, &arrival{from: t.from, conn: func(c *net.TCPConn) { arrived[i] <- c }})
+		forget, err := t.expect(ctx, t.p.port+i, &arrival{from: t.from, silent: !t.p.transmit,
+			conn: func(c *net.TCPConn) { arrived[i] <- c }})
 		if err != nil {
 			return nil, err
 		}
@@ -398,12 +403,12 @@ func (t *session) sendTCP(ctx context.Context) error {
 		err = body.closeWrite()
 	}
 	// The other end closes when it has read everything, so this is the time that the bytes took,
-	// and not the time to queue them.
-	for _, c := range conns {
-		c.SetReadDeadline(time.Now().Add(t.timing.silent))
-		_, _ = io.Copy(io.Discard, io.LimitReader(c, callBytes))
+	// and not the time to queue them. The wait for one that does not close is no part of it.
+	elapsed := time.Since(start)
+	if t.kept = !closed(conns, t.timing.silent); !t.kept {
+		elapsed = time.Since(start)
 	}
-	t.got = figures{bytes: w.Bytes.Load(), calls: body.calls, elapsed: time.Since(start), retrans: -1}
+	t.got = figures{bytes: w.Bytes.Load(), calls: body.calls, elapsed: elapsed, retrans: -1}
 	return err
 }
 

@@ -63,8 +63,8 @@ func Any(b []byte) (*ruleset.Ruleset, error) {
 	case len(word) == 5 && strings.Trim(word, "0123456789") == "":
 		return IPFW(bytes.NewReader(b))
 	}
-	return nil, fmt.Errorf("read rules: %.60q begins no text of nft -j, iptables-save, ipset save, "+
-		"ipfw -a list or pfctl -vvsr", line)
+	return nil, fmt.Errorf("read rules: %.60q begins no text of nft list ruleset, iptables-save, "+
+		"ipset save, ipfw -a list or pfctl -vvsr, which show the counters", line)
 }
 
 // nftText reports whether a text is one of nft: behind comments it begins with a table, or with

@@ -3,6 +3,7 @@ package bus
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // The shares of a bus's nominal rate that cards get. Those without a formula are rounded-down
@@ -120,7 +121,7 @@ func Nominal(kind string, width int, transfers float64) (s Slot, formula string,
 		transfers float64
 	}{
 		"isa": {[]int{16, 8}, ISAClock}, "eisa": {[]int{32}, ISAClock}, "pci": {[]int{32, 64}, pciClock},
-		"pci-x": {[]int{64, 32}, 4 * pciClock}, "pcie": {[]int{8, 1, 2, 4, 12, 16, 32}, 8e9},
+		"pci-x": {[]int{64, 32}, 4 * pciClock}, "pcie": {[]int{8, 4, 2, 1, 12, 16, 32}, 8e9},
 		"usb": {[]int{3, 2}, 0},
 	}[kind]
 	if !known {
@@ -130,7 +131,8 @@ func Nominal(kind string, width int, transfers float64) (s Slot, formula string,
 		width = usual.widths[0]
 	}
 	if !slices.Contains(usual.widths, width) {
-		return Slot{}, "", fmt.Errorf("%s with a width of %d: it has %v", kind, width, usual.widths)
+		return Slot{}, "", fmt.Errorf("%s with a width of %d: the widths are %s", kind, width,
+			strings.Trim(strings.ReplaceAll(fmt.Sprint(usual.widths), " ", ", "), "[]"))
 	}
 	if transfers <= 0 {
 		transfers = usual.transfers

@@ -45,7 +45,8 @@ func (b Burst) Result() (*Result, error) {
 	r.given("link", float64(b.Link), BitsPerSecond)
 	r.given("MTU", float64(b.MTUBytes), Bytes)
 	r.given("interval", b.Interval.Seconds(), Seconds)
-	if b.Buffer <= 0 && b.Descriptors == 0 && b.Transfer <= 0 {
+	// A ring alone holds as many frames as it has descriptors, which needs no answer.
+	if b.Buffer <= 0 && b.Transfer <= 0 && (b.Descriptors == 0 || b.Link <= 0) {
 		return nil, missing("burst", "--buffer", "--ring with --link", "--transfer")
 	}
 	held := math.Inf(1)

@@ -19,9 +19,19 @@ type Bus struct {
 	MTUBytes     int // 0: 1500
 }
 
+// Payloads of a PCIe packet (Max_Payload_Size of PCIe 5.0 §7.5.3.4).
+const (
+	leastPayload = 128
+	mostPayload  = 4096
+)
+
 // Result returns the nominal and the usable rate, beside what the link delivers if it is given.
 func (b Bus) Result() (*Result, error) {
 	r := &Result{What: "bus", Formula: "usable rate of " + b.Kind + " = nominal rate × efficiency"}
+	if p := b.PayloadBytes; p != 0 && (p < leastPayload || p > mostPayload) {
+		return nil, fmt.Errorf("calculate bus with a payload of %d bytes: a PCIe packet has %d to %d: give --payload 256",
+			p, leastPayload, mostPayload)
+	}
 	slot, formula, err := bus.Nominal(b.Kind, b.Width, b.Transfers)
 	if err != nil {
 		return nil, fmt.Errorf("calculate bus: %w", err)

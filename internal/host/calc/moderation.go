@@ -10,7 +10,7 @@ import (
 )
 
 // Moderation asks for an interrupt timer. The rate of interrupts comes from one of Interrupts,
-// Interval and PerInterrupt; the others stay zero. PerInterrupt needs Packets, or a Link, which
+// Interval and PerInterrupt; two of them are refused. PerInterrupt needs Packets, or a Link, which
 // then is full of frames.
 type Moderation struct {
 	Interrupts   float64       // per second
@@ -30,6 +30,9 @@ func (m Moderation) Result() (*Result, error) {
 	mtu, err := mtuOf(m.MTUBytes, moderation.MinimumPayload)
 	if err != nil {
 		return nil, err
+	}
+	if (m.Interrupts > 0 && m.Interval > 0) || (m.PerInterrupt > 0 && (m.Interrupts > 0 || m.Interval > 0)) {
+		return nil, missing("moderation", "one of --interrupts, --interval and --per-interrupt, not two")
 	}
 	r.given("interrupts", m.Interrupts, PerSecond)
 	r.given("interval", m.Interval.Seconds(), Seconds)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -89,7 +90,7 @@ func (p *printer) stay(changes []journal.Change) {
 	first := changes[0]
 	switch {
 	case first.State == journal.Trial && first.Deadline != nil:
-		p.line("goes back at %s unless confirmed", first.Deadline.Local().Format("15:04:05"))
+		p.line("goes back at %s unless confirmed", deadline(*first.Deadline, first.Time))
 		p.line("  linerate confirm  lets it stay")
 		p.line("  linerate undo     takes it back now")
 	case first.State == journal.Committed:
@@ -108,7 +109,15 @@ func untilWhen(u report.Unchanged) string {
 		return fmt.Sprintf("; it is on trial, and linerate confirm %s lets it stay", u.Trial)
 	}
 	return fmt.Sprintf("; it goes back at %s unless linerate confirm %s lets it stay",
-		u.Deadline.Local().Format("15:04:05"), u.Trial)
+		deadline(*u.Deadline, time.Now()), u.Trial)
+}
+
+// deadline formats a moment after now, with its date where the time of day would be ambiguous.
+func deadline(at, now time.Time) string {
+	if at.Sub(now) < 12*time.Hour {
+		return at.Local().Format("15:04:05")
+	}
+	return at.Local().Format("2006-01-02 15:04:05")
 }
 
 // changes prints changes as a table. Times are local, because the reader compares them with what he

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -80,7 +81,11 @@ func (p *printer) losses(tests []traffic.Result) {
 	t := newTable("test", "direction", "end", "place", ">packets", "counter")
 	for _, r := range tests {
 		for _, l := range r.Losses {
-			t.row(r.Test, directionText(r), "", l.Place, unit.FormatCount(float64(l.Packets)), l.Source)
+			place := l.Place
+			if l.Place == drops.OnPath && r.Ends.Remote.Host == "" {
+				place = "path or far end" // the server of another program has neither name nor counters
+			}
+			t.row(r.Test, directionText(r), "", place, unit.FormatCount(float64(l.Packets)), l.Source)
 		}
 		// The search for the path MTU sends packets that do not fit on purpose; the counters on
 		// their way would list them again.

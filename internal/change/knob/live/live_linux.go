@@ -294,6 +294,9 @@ func (l *Host) fail(op string, id knob.ID, err error) error {
 		hint = "this needs root, or the user who owns the server and its configuration file"
 	case errors.Is(err, knob.ErrReadOnly):
 		hint = "the kernel offers this setting for reading only here"
+	case errors.Is(err, fs.ErrPermission) && inContainer && id == "sysctl:net.ipv4.tcp_congestion_control" &&
+		os.Geteuid() == 0:
+		hint = "the host must allow this name in its namespaces: net.ipv4.tcp_allowed_congestion_control, there"
 	case errors.Is(err, fs.ErrPermission):
 		hint = "this needs root, or CAP_NET_ADMIN in the namespace that owns the network"
 	case errors.Is(err, fs.ErrNotExist) && id.Kind() == knob.KindSysctl:
