@@ -68,6 +68,12 @@ func measurements(t testing.TB) []Document {
 		t.Fatal(err)
 	}
 	result.Time = Noon
+	failed, err := report.DocumentLine(report.LineError,
+		report.NewError("interrupted; trial changes were undone", "", 130))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed.Time = Noon
 	return []Document{
 		{"measure-gate", gate}, {"measure-passes", passes},
 		{"measure-compare", report.NewMeasureCompare(Envelope(), []string{"monday.json", "tuesday.json"}, both)},
@@ -77,6 +83,7 @@ func measurements(t testing.TB) []Document {
 		{"measurements", report.NewMeasurements(Envelope(), "/var/lib/linerate/measurements", list)},
 		{"measurements-empty", report.NewMeasurements(Envelope(), "/var/lib/linerate/measurements", nil)},
 		{"line-interval", interval}, {"line-event", event}, {"line-result", result},
+		{"line-error", failed},
 	}
 }
 
