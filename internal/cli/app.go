@@ -176,7 +176,6 @@ func prepare(c *cobra.Command) {
 	plainSeconds(c.Flags())
 	plainSeconds(c.PersistentFlags())
 	c.Args = checked(c.Args)
-	c.SuggestionsMinimumDistance = 2 // cobra sets it only where it prints suggestions itself
 	finishHelp(c)
 	for _, sub := range c.Commands() {
 		prepare(sub)
