@@ -161,8 +161,8 @@ func TestLinesWhenKilled(t *testing.T) {
 }
 
 // TestLinesWhenInterrupted ends commands after their first lines by a signal, or by the death of
-// the far host. The last line is the error, the same as on standard error, where a warning of a test
-// beside this one may come first.
+// the far host. The last line is the error, the same as on standard error, where a warning of a
+// test beside this one may come first.
 func TestLinesWhenInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
