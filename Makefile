@@ -9,7 +9,7 @@ export CGO_ENABLED := 0
 REQUIRE := $(if $(filter amd64,$(shell $(GO) env GOARCH)),all,netns,peers,sshd,browser,network,long)
 
 .PHONY: build program demo docs check test test-wine soak matrix bench race fuzz gen cross setup install release \
-	test-packages test-compatibility
+	test-packages test-compatibility reproducible
 build: program ## two static binaries in bin/: the program, and the hub with its history and page
 	$(GO) -C hub build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/linerate-hub
 
@@ -71,6 +71,9 @@ release: ## every file of a release in bin/release: packages, archives, images; 
 
 test-packages: ## installs, upgrades and removes the packages in clean systems; needs root and Debian's mirrors
 	dev/test-packages
+
+reproducible: ## the release of HEAD twice, and which files differ; TARGETS=GOOS/GOARCH,… for some systems
+	dev/reproducible $(TARGETS)
 
 test-compatibility: ## the previous release against this tree: journal, documents, measurements and tunes both ways; needs root
 	dev/test-compatibility

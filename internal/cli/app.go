@@ -92,13 +92,7 @@ func (a *app) run(args []string) int {
 	a.args = args
 	root := a.rootCommand()
 	root.SetArgs(args)
-	err := cmp.Or(root.ExecuteContext(ctx), a.unknown)
-	// An interruption is an error only when it made the command fail: Ctrl-C is the normal end of
-	// `serve` and `lab up`.
-	if ctx.Err() != nil && err != nil {
-		err = errors.Join(errInterrupted, err)
-	}
-	return a.finish(err)
+	return a.finish(interruption(ctx, cmp.Or(root.ExecuteContext(ctx), a.unknown)))
 }
 
 // rootCommand builds the tree of commands. A new command joins a group.
@@ -182,7 +176,6 @@ func prepare(c *cobra.Command) {
 	plainSeconds(c.Flags())
 	plainSeconds(c.PersistentFlags())
 	c.Args = checked(c.Args)
-	c.SuggestionsMinimumDistance = 2 // cobra sets it only where it prints suggestions itself
 	finishHelp(c)
 	for _, sub := range c.Commands() {
 		prepare(sub)

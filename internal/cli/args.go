@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/linerate/linerate/internal/base/spelling"
 )
 
 // parameter is one argument in the first line of a command's help.
@@ -134,7 +136,13 @@ func unknownCommand(of *cobra.Command, words []string) error {
 	if !of.HasSubCommands() {
 		hint = path + " --help"
 	}
-	if near := of.SuggestionsFor(words[0]); len(near) > 0 {
+	var names []string
+	for _, c := range of.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if near := spelling.Near(names, words[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %s %s?", path, strings.Join(near, " or "+path+" "))
 	}
 	if of.HasParent() {

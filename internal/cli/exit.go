@@ -168,9 +168,22 @@ func (a *app) finish(err error) int {
 	if err == nil || err.Error() == "" {
 		return status
 	}
-	text, hint := oneSentence(err), hintOf(err)
-	report.NewError(text, hint, status).Print(a.err, "linerate", a.json)
+	errorDocument(err).Print(a.err, "linerate", a.json)
 	return status
+}
+
+// errorDocument returns what --json prints of an error.
+func errorDocument(err error) *report.ErrorDocument {
+	return report.NewError(oneSentence(err), hintOf(err), exitStatus(err))
+}
+
+// interruption marks the error of a command that a signal ended. An interruption is an error only
+// when it made the command fail: Ctrl-C is the normal end of `serve` and `lab up`.
+func interruption(ctx context.Context, err error) error {
+	if ctx.Err() == nil || err == nil || errors.Is(err, errInterrupted) {
+		return err
+	}
+	return errors.Join(errInterrupted, err)
 }
 
 // oneSentence returns the text of an error on one line: errors.Join puts its parts on several, and

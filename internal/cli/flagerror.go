@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/linerate/linerate/internal/base/spelling"
 )
 
 // iperf3Flags maps the long flags of iperf3, which users type from habit, to those of linerate. The
@@ -87,9 +89,7 @@ func explainFlag(c *cobra.Command, err error) error {
 	return usageError{flagError{err, hint}}
 }
 
-// nearFlags returns the flags of a command whose names are similar to a mistyped one. It asks
-// cobra, which finds the nearest command with the same measure: two letters apart, or the
-// beginning.
+// nearFlags returns the flags of a command whose names are similar to a mistyped one.
 func nearFlags(c *cobra.Command, name string) []string {
 	if len(name) < 2 {
 		return nil // a letter begins too many names
@@ -100,15 +100,5 @@ func nearFlags(c *cobra.Command, name string) []string {
 			names = append(names, f.Name)
 		}
 	})
-	return near(names, name)
-}
-
-// near returns the names that are similar to one, or begin with it, as cobra finds commands.
-func near(names []string, typed string) []string {
-	var all cobra.Command
-	all.SuggestionsMinimumDistance = 2
-	for _, name := range names {
-		all.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
-	}
-	return all.SuggestionsFor(typed)
+	return spelling.Near(names, name)
 }

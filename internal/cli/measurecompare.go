@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -92,12 +93,22 @@ func (a *app) readMeasurement(name string) (d *report.MeasureDocument, source st
 	return d, source, nil
 }
 
-// lastResult returns the document in the last of the lines of --json-lines; another file as it is.
+// lastResult returns the document in the result of the lines of --json-lines, which an error may
+// follow; another file as it is.
 func lastResult(doc []byte) []byte {
 	lines := bytes.Split(bytes.TrimSpace(doc), []byte("\n"))
-	var l report.Line
-	if json.Unmarshal(lines[len(lines)-1], &l) == nil && l.Schema == report.SchemaLine && l.Kind == report.LineResult {
-		return l.Document
+	for _, line := range slices.Backward(lines) {
+		var l report.Line
+		if json.Unmarshal(line, &l) != nil || l.Schema != report.SchemaLine {
+			return doc
+		}
+		switch l.Kind {
+		case report.LineResult:
+			return l.Document
+		case report.LineError:
+		default:
+			return doc
+		}
 	}
 	return doc
 }

@@ -172,7 +172,7 @@ func (a *app) resolverTuneHere(cmd *cobra.Command, f resolverTuneFlags) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", f.names, err)
 	}
-	j, err := a.openForTune(cmd.Context())
+	j, err := a.openForTune(cmd.Context(), "resolver tune")
 	if err != nil {
 		return err
 	}

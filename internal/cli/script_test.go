@@ -1,11 +1,14 @@
 package cli_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/cli"
 	"github.com/linerate/linerate/internal/lab/guest"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/traffic/lease"
 )
 
@@ -43,6 +48,9 @@ func TestScripts(t *testing.T) {
 				ts.Check(err)
 				ts.Defer(release)
 			},
+			// valid-lines KIND FILE...: every line of --json-lines is valid with its document, and the
+			// last one is of the kind.
+			"valid-lines": validLines,
 		},
 		Condition: func(name string) (bool, error) {
 			if thing := testenv.Thing(name); slices.Contains(testenv.Things(), thing) {
@@ -64,6 +72,25 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+func validLines(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args[1:] {
+		var last report.Line
+		for line := range strings.Lines(ts.ReadFile(name)) {
+			last = report.Line{}
+			err := errors.Join(reporttest.Validate([]byte(line)), json.Unmarshal([]byte(line), &last))
+			if last.Document != nil {
+				err = errors.Join(err, reporttest.Validate(last.Document))
+			}
+			if err != nil || !strings.HasSuffix(line, "\n") {
+				ts.Fatalf("%s: %v\n%s", name, err, line)
+			}
+		}
+		if string(last.Kind) != args[0] {
+			ts.Fatalf("%s ends with a line of kind %q, not %s", name, last.Kind, args[0])
+		}
+	}
 }
 
 // awaitPort returns when a program listens at the address in os.Args[1]; the deadline of the script

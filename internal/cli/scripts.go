@@ -93,7 +93,7 @@ func (l *lines) put(line *report.Line) error {
 
 func (l *lines) event(message string) {
 	line := report.NewLine(report.LineEvent)
-	line.Message = message
+	line.Message = strings.TrimSpace(message)
 	_ = l.put(line) // the command ends by its context, and reports the error
 }
 
@@ -106,6 +106,14 @@ func (l *lines) document(kind report.LineKind, doc any) error {
 	return l.put(line)
 }
 
+// end writes why the command failed. A mistake on the command line began nothing and has no line; a
+// status without a message is in the result.
+func (l *lines) end(err error) {
+	if err != nil && err.Error() != "" && exitStatus(err) != exitUsage {
+		_ = l.document(report.LineError, errorDocument(err)) // the caller looks at the error of the lines
+	}
+}
+
 // streaming adds --json-lines to a command that has something to say while it runs.
 //
 // A reader that goes away ends the command as Ctrl-C would, so that a tune takes its trials back
@@ -113,7 +121,7 @@ func (l *lines) document(kind report.LineKind, doc any) error {
 // standard output.
 func (a *app) streaming(c *cobra.Command) *cobra.Command {
 	c.Flags().BoolVar(&a.jsonLines, "json-lines", false,
-		"print one JSON object a line while the command runs: intervals, events and the result")
+		"print one JSON object a line while the command runs: intervals, events, and the result or the error")
 	run := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if !a.jsonLines {
@@ -123,11 +131,13 @@ func (a *app) streaming(c *cobra.Command) *cobra.Command {
 		broken := make(chan os.Signal, 1)
 		signal.Notify(broken, syscall.SIGPIPE)
 		defer signal.Stop(broken)
-		ctx, stop := context.WithCancel(cmd.Context())
+		typed := cmd.Context()
+		ctx, stop := context.WithCancel(typed)
 		defer stop()
 		cmd.SetContext(ctx)
 		a.lines = &lines{w: a.out, stop: stop}
-		err := run(cmd, args)
+		err := interruption(typed, run(cmd, args))
+		a.lines.end(err)
 		if failed := a.lines.err; failed != nil {
 			return fmt.Errorf("write lines: %w", failed)
 		}

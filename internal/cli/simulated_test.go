@@ -21,8 +21,9 @@ import (
 )
 
 // SimulatedPath is the environment variable that gives the commands of a test a simulated path:
-// "fast", "real-time" for tests that take as long as real ones, or "hold" for tests that last as
-// long as a setting of the far host is changed.
+// "fast", "real-time" for tests that take as long as real ones, "hold" for tests that last as long
+// as a setting of the far host is changed, or "hold:FILE" for those that last until FILE is there
+// too.
 const SimulatedPath = "LINERATE_TEST_PATH"
 
 // TestLease is the environment variable that gives the commands of a test a lease of their own.
@@ -78,7 +79,8 @@ func (p simulatedPath) Run(ctx context.Context, s traffic.Spec, _ func(traffic.I
 	if p.pace == "real-time" {
 		pause = s.Duration + max(s.WarmUp, 0)
 	}
-	for held := true; held; held = p.pace == "hold" && receiver != *p.before {
+	release, holds := strings.CutPrefix(p.pace, "hold")
+	for held := true; held; held = holds && receiver != *p.before && !isThere(strings.TrimPrefix(release, ":")) {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -105,6 +107,11 @@ func (p simulatedPath) Run(ctx context.Context, s traffic.Spec, _ func(traffic.I
 		r.TransactionsPerSec = 1 / simulatedRTT
 	}
 	return r, nil
+}
+
+func isThere(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // bufferLimit reads the largest buffer, bytes, that a setting of three numbers allows.

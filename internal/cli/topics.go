@@ -3,6 +3,8 @@ package cli
 import (
 	_ "embed" // for the topics
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/spelling"
 )
 
 // topicsText holds the concepts that `linerate help TOPIC` explains. docs/reference/topics.md and
@@ -38,7 +40,7 @@ func nearTopics(words []string) []string {
 	for _, t := range topics() {
 		names = append(names, t.name)
 	}
-	return near(names, words[0])
+	return spelling.Near(names, words[0])
 }
 
 // topicList returns the lines that name the topics, for the help of help.

@@ -241,8 +241,9 @@ func (f tuneFlags) wanted() (goal.Objective, error) {
 }
 
 // openForTune opens the journal, takes back what a crash has left, and takes expired trials of
-// others back from then on. It refuses to tune beside a trial that is still open.
-func (a *app) openForTune(ctx context.Context) (*journal.Journal, error) {
+// others back from then on. It refuses to tune beside a trial that is still open. The command is
+// what the user typed, for its errors.
+func (a *app) openForTune(ctx context.Context, command string) (*journal.Journal, error) {
 	j, err := a.openJournal(journal.Lease, "near")
 	if err != nil {
 		return nil, err
@@ -250,7 +251,8 @@ func (a *app) openForTune(ctx context.Context) (*journal.Journal, error) {
 	if _, err = j.Recover(ctx); err == nil {
 		err = j.OnTrial()
 		if err != nil {
-			err = fmt.Errorf("tune: %w", flagError{err, "linerate confirm or linerate undo ends the trial; or wait until then"})
+			err = fmt.Errorf("%s: %w", command,
+				flagError{err, "linerate confirm or linerate undo ends the trial; or wait until then"})
 		}
 	}
 	if err != nil {
@@ -282,7 +284,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		if err != nil {
 			return usageError{err} // it names the flag
 		}
-		o.AskFor = askedByRole(ctx, role)
+		o.AskFor = askedByRole(ctx, cmd.Name(), role)
 	}
 	if f.asked != nil {
 		o.Asked = f.asked
@@ -294,7 +296,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 
 	// The near journal comes first, so that a second tune on this host is refused before it sends
 	// any traffic.
-	j, err := a.openForTune(ctx)
+	j, err := a.openForTune(ctx, cmd.Name())
 	if err != nil {
 		return err
 	}
@@ -313,9 +315,9 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	}
 	defer client.Close()
 	if err := farOnTrial(ctx, client, o.DryRun); err != nil {
-		return fmt.Errorf("tune: %w", err)
+		return fmt.Errorf("%s: %w", cmd.Name(), err)
 	}
-	release, err := a.loads("tune")
+	release, err := a.loads(cmd.Name())
 	if err != nil {
 		return err
 	}

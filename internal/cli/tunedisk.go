@@ -58,7 +58,7 @@ func (a *app) tuneDisk(cmd *cobra.Command, path string, f tuneFlags) error {
 	}
 	defer page.discard()
 	ctx := cmd.Context()
-	j, err := a.openForTune(ctx)
+	j, err := a.openForTune(ctx, cmd.Name())
 	if err != nil {
 		return err
 	}

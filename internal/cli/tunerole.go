@@ -26,7 +26,7 @@ func goalOfRole(r plan.Role) goal.Goal {
 // askedByRole returns a function that makes what a tune tries from the path that it has measured:
 // what `linerate plan` would set on this host in a role. The values are candidates, which the
 // experiment has to prove.
-func askedByRole(ctx context.Context, role plan.Role) func(loop.Path) ([]loop.Asked, error) {
+func askedByRole(ctx context.Context, command string, role plan.Role) func(loop.Path) ([]loop.Asked, error) {
 	return func(path loop.Path) ([]loop.Asked, error) {
 		h, err := host.Root{}.Snapshot(ctx)
 		if err != nil {
@@ -46,11 +46,11 @@ func askedByRole(ctx context.Context, role plan.Role) func(loop.Path) ([]loop.As
 		}
 		situation, err := given.Resolve()
 		if err != nil {
-			return nil, fmt.Errorf("tune: plan for role %s: %w", role, err)
+			return nil, fmt.Errorf("%s: plan for role %s: %w", command, role, err)
 		}
 		made, err := plan.Make(situation)
 		if err != nil {
-			return nil, fmt.Errorf("tune: plan for role %s: %w", role, err)
+			return nil, fmt.Errorf("%s: plan for role %s: %w", command, role, err)
 		}
 		asked := []loop.Asked{} // not nil: a role that needs nothing here asks for nothing
 		for i := range made.Lines {

@@ -20,10 +20,14 @@ const (
 	LineEvent    LineKind = "event"    // a step of the command, in words
 	LineReading  LineKind = "reading"  // a document of the live view, with one reading
 	LineResult   LineKind = "result"   // the document that the command prints with --json
+	LineError    LineKind = "error"    // why the command failed: the document that --json prints on standard error
 )
 
 // Line is linerate.line/1: what a command prints while it runs, one object a line. Each line is
 // written whole, in one write; a line without its end is one that a killed command did not finish.
+//
+// The last line is the result or, of a command that failed, the error, which may follow a result.
+// Lines that end with neither are those of a command that was killed, or whose reader went away.
 type Line struct {
 	Schema string    `json:"schema"`
 	Time   time.Time `json:"time"` // when it was written
@@ -34,7 +38,7 @@ type Line struct {
 	Interval  *traffic.Interval `json:"interval,omitempty"`
 
 	Message  string          `json:"message,omitempty"`  // of event
-	Document json.RawMessage `json:"document,omitempty"` // of reading and result; its schema is a key of it
+	Document json.RawMessage `json:"document,omitempty"` // of reading, result and error; its schema is a key of it
 }
 
 // NewLine returns a line of one kind, written now.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/base/sorting"
+	"github.com/linerate/linerate/internal/base/spelling"
 )
 
 // Nearest returns the knobs whose names are most similar to a text: at most n, best first; none
@@ -25,7 +26,7 @@ func (c *Catalog) Nearest(text string, n int) []ID {
 			if len(text) > len(name)+most || len(name) > len(text)+most {
 				continue
 			}
-			if apart := distance(text, name); apart <= most && (best < 0 || apart < best) {
+			if apart := spelling.Distance(text, name); apart <= most && (best < 0 || apart < best) {
 				best = apart
 			}
 		}
@@ -50,32 +51,4 @@ func shortNames(id ID) []string {
 		names[i] = strings.ToLower(name)
 	}
 	return names
-}
-
-// distance is how many letters must be inserted, deleted, changed, or swapped with their neighbour
-// to turn one text into the other (optimal string alignment, a restricted Damerau-Levenshtein
-// distance): swaps are common typing errors.
-func distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	var before []int // the row before the last one
-	last := make([]int, len(y)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(x); i++ {
-		row := make([]int, len(y)+1)
-		row[0] = i
-		for j := 1; j <= len(y); j++ {
-			change := 1
-			if x[i-1] == y[j-1] {
-				change = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
-			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(y)]
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/linerate/linerate/internal/base/testenv"
@@ -40,6 +41,12 @@ func program(t *testing.T) func(args ...string) *exec.Cmd {
 // serving starts a server, and returns its address.
 func serving(t *testing.T, linerate func(...string) *exec.Cmd) string {
 	t.Helper()
+	at, _ := servingProcess(t, linerate)
+	return at
+}
+
+func servingProcess(t *testing.T, linerate func(...string) *exec.Cmd) (string, *os.Process) {
+	t.Helper()
 	at := "127.0.0.1:" + strconv.Itoa(testenv.FreePorts(t, 1))
 	server := linerate("serve", "--listen", at, "--json")
 	out, err := server.StdoutPipe()
@@ -56,7 +63,7 @@ func serving(t *testing.T, linerate func(...string) *exec.Cmd) string {
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil { // it listens when it has printed this
 		t.Fatal(err)
 	}
-	return at
+	return at, server.Process
 }
 
 // kinds checks whole lines by their schema, with the documents in them, and returns their kinds. A
@@ -150,6 +157,74 @@ func TestLinesWhenKilled(t *testing.T) {
 	all := kinds(t, append(got, rest...))
 	if count(all, report.LineInterval) < 2 || count(all, report.LineResult) != 0 {
 		t.Errorf("kinds %q", all)
+	}
+}
+
+// TestLinesWhenInterrupted ends commands after their first lines by a signal, or by the death of
+// the far host. The last line is the error, the same as on standard error, where a warning of a
+// test beside this one may come first.
+func TestLinesWhenInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		signal os.Signal // nil: the far host is killed
+		status int
+		args   []string // far stands for the far host
+	}{
+		{"measure", os.Interrupt, 130, []string{"measure", "far", "--test", "ping", "-t", "60", "-i", "0.1",
+			"--gap", "50ms"}},
+		{"measure", syscall.SIGTERM, 130, []string{"measure", "far", "-t", "60", "-O", "0", "--test", "rr", "-i", "0.1"}},
+		{"measure", nil, 12, []string{"measure", "far", "--test", "ping", "-t", "60", "-i", "0.1", "--gap", "50ms"}},
+		{"diagnose", os.Interrupt, 130, []string{"diagnose", "far", "--duration", "60"}},
+		{"diagnose", nil, 12, []string{"diagnose", "far", "--duration", "60"}},
+		{"top", syscall.SIGTERM, 130, []string{"top", "--interval", "100ms"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			linerate := program(t)
+			at, server := servingProcess(t, linerate)
+			for i := range c.args {
+				if c.args[i] == "far" {
+					c.args[i] = at
+				}
+			}
+			command := linerate(append(c.args, "--json-lines")...)
+			pipe, err := command.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said bytes.Buffer
+			command.Stderr = &said
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			in, got := bufio.NewReader(pipe), []byte(nil)
+			for range 2 {
+				line, err := in.ReadBytes('\n')
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, line...)
+			}
+			if c.signal == nil {
+				_ = server.Kill()
+			} else {
+				_ = command.Process.Signal(c.signal)
+			}
+			rest, _ := io.ReadAll(in)
+			_ = command.Wait()
+			got = append(got, rest...)
+			all := kinds(t, got)
+			lines := bytes.Split(bytes.TrimSpace(got), []byte("\n"))
+			var last report.Line
+			if err := json.Unmarshal(lines[len(lines)-1], &last); err != nil {
+				t.Fatal(err)
+			}
+			if status := command.ProcessState.ExitCode(); status != c.status || last.Kind != report.LineError ||
+				count(all, report.LineError) != 1 || !bytes.HasSuffix(said.Bytes(), append(last.Document, '\n')) {
+				t.Errorf("status %d, want %d; kinds %q\n%s\n%s", status, c.status, all, last.Document, &said)
+			}
+		})
 	}
 }
 

@@ -2,11 +2,13 @@ package worldtest_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/report"
@@ -40,7 +42,17 @@ func tuneWorld(t *testing.T, kind world.Recursor, args ...string) report.Resolve
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self) // which is linerate by this name
+	// go test ends no children of a test that times out, and runs no cleanup: this one ends before,
+	// by an interrupt, after which it takes its trials back.
+	ctx := t.Context()
+	if end, ok := t.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)*9/10)
+		defer cancel()
+	}
+	cmd := exec.CommandContext(ctx, self) // which is linerate by this name
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
 	cmd.Args = append([]string{"linerate", "resolver", "tune", "--lab", string(kind), "--budget", "30m",
 		"--json"}, args...)
 	var out, errw bytes.Buffer

@@ -52,6 +52,8 @@ func measurements(t testing.TB) []Document {
 	both := []*report.MeasureDocument{Before(), After()}
 	gate := After()
 	gate.Gate, gate.Warnings = report.Judge(gate, 900e6, "monday.json", Before(), 0.05)
+	one, other := Before(), After()
+	one.Tests, other.Tests = one.Tests[:1], other.Tests[2:]
 	passes := Before()
 	passes.Gate, _ = report.Judge(passes, 900e6, "", nil, 0)
 	began := Noon
@@ -68,15 +70,24 @@ func measurements(t testing.TB) []Document {
 		t.Fatal(err)
 	}
 	result.Time = Noon
+	failed, err := report.DocumentLine(report.LineError,
+		report.NewError("interrupted; trial changes were undone", "", 130))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed.Time = Noon
 	return []Document{
 		{"measure-gate", gate}, {"measure-passes", passes},
 		{"measure-compare", report.NewMeasureCompare(Envelope(), []string{"monday.json", "tuesday.json"}, both)},
 		{"measure-compare-same", report.NewMeasureCompare(Envelope(),
 			[]string{"20261122-130505-7f3a", "20261122-130505-7f3b", "20261122-130505-7f3c"},
 			[]*report.MeasureDocument{both[0], both[0], both[0]})},
+		{"measure-compare-nothing", report.NewMeasureCompare(Envelope(), []string{"monday.json", "tuesday.json"},
+			[]*report.MeasureDocument{one, other})},
 		{"measurements", report.NewMeasurements(Envelope(), "/var/lib/linerate/measurements", list)},
 		{"measurements-empty", report.NewMeasurements(Envelope(), "/var/lib/linerate/measurements", nil)},
 		{"line-interval", interval}, {"line-event", event}, {"line-result", result},
+		{"line-error", failed},
 	}
 }
 

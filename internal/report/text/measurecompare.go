@@ -37,14 +37,18 @@ func MeasureCompare(w io.Writer, d *report.MeasureCompareDocument, s Style) erro
 		p.notes("NOT COMPARED", a.Warnings)
 	}
 	p.line("")
-	if !d.Differs {
-		p.line("%s", s.bold("nothing differs beyond the noise of these measurements"))
-	}
-	within := false
+	within, compared := false, false
 	for _, a := range d.After {
+		compared = compared || len(a.Comparisons) > 0
 		for _, c := range a.Comparisons {
 			within = within || c.Spread == "intervals"
 		}
+	}
+	switch {
+	case !compared:
+		p.line("%s", s.bold("nothing could be compared: these measurements have no test in common"))
+	case !d.Differs:
+		p.line("%s", s.bold("nothing differs beyond the noise of these measurements"))
 	}
 	if within {
 		p.wrapped("", "An interval shows the noise within the two tests. Two tests of one path may differ by more; "+

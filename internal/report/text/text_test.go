@@ -142,7 +142,7 @@ var errNoText = errors.New("no text")
 // withoutText are the documents whose commands print another text: a line to paste, a file, an
 // error, a screen, a version.
 var withoutText = []string{"serve", "export", "boot-recovery", "error", "agent", "hub-check", "switch", "version",
-	"line-interval", "line-event", "line-result"}
+	"line-interval", "line-event", "line-result", "line-error"}
 
 // TestTexts checks that the text of every document equals its golden file, that colour changes only
 // the colour, and that a broken pipe is an error.
