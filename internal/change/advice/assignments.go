@@ -140,7 +140,7 @@ func (r *reader) assignment(text string) bool {
 	case strings.HasSuffix(name, "_load"):
 		r.add(FreeBSD, "kldload:"+strings.TrimSuffix(name, "_load"), value)
 	default:
-		return false
+		return rcSwitches[name] != "" && r.rcVariable(name, value)
 	}
 	return true
 }

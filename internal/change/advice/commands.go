@@ -69,6 +69,8 @@ func commandTable(name string) reads {
 	case "foreach-object", "foreach", "%", "try", "ssh", "plink", "rsh", "pdsh", "clush", "powershell", "pwsh", "cmd",
 		"chroot", "nsenter", "env", "timeout", "nice", "ionice", "start", "call", "busybox", "toybox", "xargs", "adb":
 		return (*reader).wrapped
+	case "nmcli":
+		return (*reader).nmcli
 	case "write":
 		return (*reader).initWrite
 	case "setprop", "resetprop":
@@ -98,7 +100,7 @@ func (r *reader) shell(c, _ command) bool {
 		// -c comes alone or behind other letters (-lc); what follows is one word because it was
 		// quoted.
 		if strings.HasPrefix(w, "-") && strings.HasSuffix(w, "c") && i+1 < len(c.words) {
-			return r.commands(splitCommands(c.words[i+1]))
+			return r.commands(splitCommands(r.script.inner(c.words[i+1])))
 		}
 	}
 	return true
@@ -161,6 +163,9 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 		}
 		if device, isInterface := strings.CutPrefix(name, "ifconfig_"); isInterface {
 			r.interfaceWords(FreeBSD, device, strings.Fields(value))
+			continue
+		}
+		if c.name() == "sysrc" && r.rcVariable(name, value) {
 			continue
 		}
 		// A name of no tree that we know stays a setting: its author meant one, and the judgement
@@ -528,6 +533,8 @@ func (r *reader) written(value, file string) bool {
 		// Every file below these two directories is a setting: governors, huge pages, disk
 		// schedulers.
 		r.unread()
+	case strings.HasPrefix(file, "$") && numbers.MatchString(value) && netNameOf(parts[len(parts)-1]) != "":
+		r.unread() // echo 0 > $DIR/tcp_sack
 	default:
 		// echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf: the text itself is the setting.
 		// echo -e and printf write several lines at once.

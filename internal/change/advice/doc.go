@@ -12,7 +12,7 @@
 // Texts may mix forms freely; the parser recognises a form by its content: sysctl.conf and
 // sysctl.d, loader.conf and rc.conf, lines of a kernel configuration, modprobe.d, parameters of
 // modules in GRUB_CMDLINE_LINUX, shell commands (sysctl, ethtool, ip, ifconfig, route, tc,
-// mii-tool, modprobe, mount, echo into /proc and /sys, ndd, ipadm, dladm) with or without a prompt,
+// mii-tool, modprobe, mount, echo into /proc and /sys, ndd, ipadm, dladm, nmcli) with or without a prompt,
 // through ssh or another shell, in units of systemd, or put into a script by echo, init.rc of
 // Android, driver files of Solaris, .reg files, reg add, netsh, PowerShell, named.conf,
 // unbound.conf, TuneD profiles, and bare names that can denote only one setting. A name and its

@@ -49,6 +49,9 @@ func (r *reader) pair(text string) bool {
 	if m := inlineBlock.FindStringSubmatch(text); m != nil {
 		return r.block(m[1], m[2])
 	}
+	if m := helper.FindStringSubmatch(text); m != nil && r.sysctl(m[1], plainValue(m[2])) {
+		return true
+	}
 	if m := blockHead.FindStringSubmatch(text); m != nil {
 		r.pending = m[1]
 		if rest := strings.Trim(m[2], " }"); rest != "" {
@@ -104,8 +107,9 @@ func (r *reader) attribute(keys, value string) bool {
 			return r.block(name, value)
 		}
 	}
-	// The hash of a recipe's own names: default['sysctl']['rmem_max'].
-	if slices.Contains(parts, "sysctl") {
+	// The hash of a recipe's own names: default['sysctl']['rmem_max'], or the table of a script for
+	// files of /proc/sys/net: ["rmem_max"]=26214400.
+	if slices.Contains(parts, "sysctl") || len(parts) == 1 && numbers.MatchString(plainValue(value)) {
 		if name := netNameOf(parts[len(parts)-1]); name != "" {
 			return r.block(name, value)
 		}
@@ -247,7 +251,17 @@ var quotedText = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 // settingCommands are the commands that are read out of strings and out of the middle of a line:
 // they have no other use than to set something.
 var settingCommands = regexp.MustCompile(`(?i)^\s*(?:[/$]\S*/)?(?:netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
-	`sysctl|ethtool|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
+	`sysctl|ethtool|(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
+
+// writesKernel is a command that writes a file of the kernel, also in a loop.
+var writesKernel = regexp.MustCompile(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*>\s*["']?(?:/proc/sys/|/sys/|\$\w)`)
+
+// augeasSet is a change of a file by augeas: set NAME VALUE, in quotes.
+var augeasSet = regexp.MustCompile(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+)/)?(` + namePattern +
+	`)\s+("[^"]*"|'[^']*'|[^\s"']+)\s*["']`)
+
+// itemWithin are the parameters of Set-ItemProperty without the command, which is on another line.
+var itemWithin = regexp.MustCompile(`(?i)^\s*["']?\s*-name\s+["']?(\w+)["']?\s+-value\s+["']?(0x[0-9a-f]+|\d+)\b`)
 
 // cmdletWithin is a cmdlet anywhere in a line, up to the end of its pipeline.
 var cmdletWithin = regexp.MustCompile(`(?i)\b(?:set|enabled?|disabled?)-net(?:adap|tcp|udp|offload|ip)\w+\b[^|;}]*`)
@@ -256,7 +270,7 @@ var cmdletWithin = regexp.MustCompile(`(?i)\b(?:set|enabled?|disabled?)-net(?:ad
 var afterDo = regexp.MustCompile(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
 
 // setRegistry is a function of a script with the parameters of Set-ItemProperty.
-var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+-path\s+["']?(?:registry::)?hk\w+:?\\.*\s-name\s.*\s-value\s`)
+var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+-path\s+["']?(?:(?:registry::)?hk\w+:?\\|\$\w).*\s-name\s.*\s-value\s`)
 
 // registryTriple is a name, a type and a value in the call of a script's own function: call :reg
 // "%KEY%" TcpTimedWaitDelay REG_DWORD 30.
@@ -278,8 +292,18 @@ func (r *reader) quoted(text string) bool {
 	for _, m := range all {
 		inner := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'").Replace(m[1] + m[2])
 		inner = strings.TrimSuffix(inner, `\n`) // printf
-		if settingCommands.MatchString(inner) {
+		if settingCommands.MatchString(inner) || writesKernel.MatchString(inner) {
+			inner = r.script.inner(inner)
 			found = r.commands(splitCommands(inner)) || found
+		}
+	}
+	for _, m := range augeasSet.FindAllStringSubmatch(text, -1) {
+		found = r.sysctl(m[1], plainValue(m[2])) || found
+	}
+	if m := itemWithin.FindStringSubmatch(text); m != nil && !found {
+		if name := bareNames()["registry"][m[1]]; name != "" {
+			r.add(Windows, name, number(m[2]))
+			found = true
 		}
 	}
 	if m := afterDo.FindStringSubmatch(text); m != nil && settingCommands.MatchString(m[1]) {

@@ -15,18 +15,22 @@ func Parse(data []byte) (Advice, error) {
 	}
 	text = withoutBlockComments(text)
 	r := &reader{
-		script:  strings.HasPrefix(text, "#!"),
-		grouped: groupIntoFile.MatchString(text),
-		used:    usedVariables(text),
-		tuned:   sysctlSection.MatchString(text),
+		isScript: strings.HasPrefix(text, "#!"),
+		grouped:  groupIntoFile.MatchString(text),
+		used:     usedVariables(text),
+		tuned:    sysctlSection.MatchString(text),
+		of:       interfaceFile{keyfile: keyfileHead.MatchString(text), netplan: netplanHead.MatchString(text)},
 	}
 	lines, physical := logicalLines(text)
 	r.advice.Lines = physical
+	r.script = newScript(text, lines)
 	for _, l := range lines {
 		r.line, r.shown = l, shortened(l.text)
+		if r.script.body[l.number] {
+			continue // its calls are read
+		}
 		for _, p := range pieces(l.text) {
-			r.line.text = p
-			r.read()
+			r.readLine(p, 0)
 		}
 	}
 	r.ownFile(text)
@@ -39,11 +43,13 @@ func Parse(data []byte) (Advice, error) {
 // later line.
 type reader struct {
 	advice      Advice
-	script      bool              // the text begins with #!, so that # always begins a comment
+	script      *script           // variables, loops and functions
+	isScript    bool              // the text begins with #!, so that # always begins a comment
 	grouped     bool              // a group of commands of the text writes into a file
 	used        map[string]bool   // variables that the text uses, so that their assignments are no settings
 	key         string            // registry key that values belong to, HKLM\…
 	section     string            // [section] of an ini file, without the part behind a dot
+	of          interfaceFile     // files of interfaces
 	tuned       bool              // the sections are those of a TuneD profile
 	valueColumn int               // of the present table; 0: the column behind the name
 	pending     string            // sysctl whose value follows
@@ -110,7 +116,7 @@ func (r *reader) read() {
 		}
 		return
 	}
-	if r.commands(commands) || r.profile(text) || r.list(text) {
+	if r.commands(commands) || r.profile(text) || r.interfaceLine(text) || r.list(text) {
 		return
 	}
 	for _, form := range []func(string) bool{
@@ -128,7 +134,8 @@ func (r *reader) read() {
 	if unitSections[r.section] && unitKey.MatchString(text) {
 		return
 	}
-	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") ||
+	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") &&
+		!headOfBlock.MatchString(text) ||
 		mentions(text) || tableOfNet.MatchString(text) {
 		r.unread()
 	}
@@ -157,7 +164,7 @@ func (r *reader) assignsVariable(text string) bool {
 		return false
 	}
 	name, _, _ := strings.Cut(text[strings.LastIndex(text[:strings.Index(text, "=")], " ")+1:], "=")
-	return r.script || r.used[strings.TrimSuffix(name, "+")]
+	return r.isScript || r.used[strings.TrimSuffix(name, "+")]
 }
 
 // commands passes the commands of a line to their readers, and reports whether a reader understood
@@ -193,6 +200,10 @@ var shellVariable = regexp.MustCompile(`^(?:export |local |readonly |set )?[A-Za
 // and text after it.
 var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
 
+// headOfBlock begins a list, a set or a text of Nix or another language; its content is on lines
+// of its own, or has no number.
+var headOfBlock = regexp.MustCompile(`^[A-Za-z_]\w*\s*=\s*(?:''|\[[^\d\]]*\]?;?|\{|\()$`)
+
 // tableOfNet is a row of a table for a name below net that no system here has, with a number.
 var tableOfNet = regexp.MustCompile("^\\|\\s*[`\"]?net\\.[a-z][a-z0-9_]*(?:\\.\\w+)+[`\"]?\\s*\\|.*\\d")
 
@@ -207,7 +218,7 @@ var prompt = regexp.MustCompile(`^(?:(?:PS )?(?:\[[^\]]*\]|[\w.@~:/\\-]*)\s?[#$%
 // #! it is a comment; elsewhere it is a prompt when a command that we know follows, because that is
 // how instructions are written down.
 func (r *reader) uncommented(text string) ([]command, bool) {
-	if p := prompt.FindString(text); p != "" && !r.script {
+	if p := prompt.FindString(text); p != "" && !r.isScript {
 		rest := splitCommands(text[len(p):])
 		if len(rest) > 0 && commandTable(rest[0].unwrap().name()) != nil {
 			return rest, true
@@ -244,6 +255,22 @@ func (r *reader) command(c, from command) bool {
 		strings.HasPrefix(c.words[0], "$") && commandTable(rest.name()) != nil {
 		c.words = rest.words
 	}
-	f := commandTable(c.name())
-	return f != nil && f(r, c, from)
+	if f := commandTable(c.name()); f != nil {
+		return f(r, c, from)
+	}
+	return r.shellBehind(c)
+}
+
+// shellBehind reads the command of a shell that an unknown program runs: docker exec NAME sh -c '…'.
+func (r *reader) shellBehind(c command) bool {
+	for i := 1; i+2 < len(c.words); i++ {
+		inner := command{words: c.words[i:]}
+		switch inner.name() {
+		case "sh", "bash", "ash", "dash", "busybox":
+			if strings.HasPrefix(c.words[i+1], "-") && strings.HasSuffix(c.words[i+1], "c") {
+				return r.shell(inner, command{})
+			}
+		}
+	}
+	return false
 }
