@@ -501,6 +501,13 @@ func echoed(c command) []string {
 // written interprets a value that goes into a file.
 func (r *reader) written(value, file string) bool {
 	file = r.looped(file)
+	if all := braces(file); len(all) > 1 { // /proc/sys/net/ipv{4,6}/conf/all/forwarding
+		known := false
+		for _, f := range all {
+			known = r.written(value, f) || known
+		}
+		return known
+	}
 	// Places are recognised by their depth, as the kernel's trees are: /sys/class/net/IF/NAME, and
 	// the queues two levels below.
 	parts := strings.Split(strings.TrimPrefix(file, "/"), "/")
@@ -539,9 +546,11 @@ func (r *reader) written(value, file string) bool {
 		// echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf: the text itself is the setting.
 		// echo -e and printf write several lines at once.
 		known := false
+		section := r.section
+		defer func() { r.section = section }()
 		for _, line := range strings.Split(value, `\n`) {
 			line = strings.TrimSpace(line)
-			known = r.etcSystem(line) || r.assignment(line) || r.moduleOptions(line) || r.writtenRegistry(line) || known
+			known = r.sectionHead(line) || r.interfaceLine(line) || r.etcSystem(line) || r.assignment(line) || r.moduleOptions(line) || r.writtenRegistry(line) || known
 			// A command that goes into a script: echo "ethtool -K \$2 tso off" >> FILE. What goes into
 			// a log only reports it.
 			if settingCommands.MatchString(line) && !strings.Contains(strings.ToLower(file), "log") {

@@ -227,8 +227,14 @@ var helper = regexp.MustCompile(`^[\w./-]+\s+["']?(` + namePattern + `)["']?\s+(
 // read.
 var mentioned = regexp.MustCompile(`(?:^|[\s"'` + "`" + `(|])(` + namePattern + `)["'` + "`" + `]?[\s:=|(].*\d`)
 
+// taskTitle is the name of a task of Ansible, which is a sentence.
+var taskTitle = regexp.MustCompile(`^(?:-\s+)?name:\s+["']?(?:[A-Z][a-z]+\s|\S+\s+to\s)`)
+
 // mentions reports whether a line gives a value for a setting in words.
 func mentions(text string) bool {
+	if taskTitle.MatchString(text) {
+		return false
+	}
 	m := mentioned.FindStringSubmatch(text)
 	if m == nil {
 		return false
@@ -250,11 +256,11 @@ var quotedText = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 
 // settingCommands are the commands that are read out of strings and out of the middle of a line:
 // they have no other use than to set something.
-var settingCommands = regexp.MustCompile(`(?i)^\s*(?:[/$]\S*/)?(?:netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
+var settingCommands = regexp.MustCompile(`(?i)^\s*(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
 	`sysctl|ethtool|(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
 
 // writesKernel is a command that writes a file of the kernel, also in a loop.
-var writesKernel = regexp.MustCompile(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*>\s*["']?(?:/proc/sys/|/sys/|\$\w)`)
+var writesKernel = regexp.MustCompile(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*(?:>|\btee(?:\s+-a)?)\s*["']?(?:/proc/sys/|/sys/|\$\w)`)
 
 // augeasSet is a change of a file by augeas: set NAME VALUE, in quotes.
 var augeasSet = regexp.MustCompile(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+)/)?(` + namePattern +
@@ -262,6 +268,19 @@ var augeasSet = regexp.MustCompile(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/
 
 // itemWithin are the parameters of Set-ItemProperty without the command, which is on another line.
 var itemWithin = regexp.MustCompile(`(?i)^\s*["']?\s*-name\s+["']?(\w+)["']?\s+-value\s+["']?(0x[0-9a-f]+|\d+)\b`)
+
+// argumentList are the words of a command in a list of strings: ["sysctl", "-w", "a.b=1"].
+var (
+	argumentList   = regexp.MustCompile(`[\[(]\s*(?:"[^"]*"|'[^']*')(?:\s*,\s*(?:"[^"]*"|'[^']*')){2,}\s*[\])]`)
+	betweenStrings = regexp.MustCompile(`["']\s*,\s*["']`)
+)
+
+// registryCall is a function of a script with a key, a name and a number: R "HKLM:\…" "NAME" 1.
+var registryCall = regexp.MustCompile(`(?i)^[\w-]+\s+["'](hk\w+:?\\[^"']+)["']\s+["'](\w+)["']\s+["']?(0x[0-9a-f]+|\d+)["']?` +
+	`(?:\s+["']?dword["']?)?\s*$`)
+
+// asksFor stands before the name of a command that is looked for and not run.
+var asksFor = regexp.MustCompile(`(?i)get-(?:command|help)\s+$`)
 
 // cmdletWithin is a cmdlet anywhere in a line, up to the end of its pipeline.
 var cmdletWithin = regexp.MustCompile(`(?i)\b(?:set|enabled?|disabled?)-net(?:adap|tcp|udp|offload|ip)\w+\b[^|;}]*`)
@@ -300,6 +319,16 @@ func (r *reader) quoted(text string) bool {
 	for _, m := range augeasSet.FindAllStringSubmatch(text, -1) {
 		found = r.sysctl(m[1], plainValue(m[2])) || found
 	}
+	for _, m := range argumentList.FindAllString(text, -1) {
+		words := strings.Trim(betweenStrings.ReplaceAllString(m, " "), `"'[]() `)
+		if settingCommands.MatchString(words+" ") && !found {
+			found = r.commands(splitCommands(words)) || found
+		}
+	}
+	if m := registryCall.FindStringSubmatch(text); m != nil && !found {
+		r.add(Windows, "registry:"+shortHive(strings.Replace(m[1], ":", "", 1))+`\`+m[2], number(m[3]))
+		found = true
+	}
 	if m := itemWithin.FindStringSubmatch(text); m != nil && !found {
 		if name := bareNames()["registry"][m[1]]; name != "" {
 			r.add(Windows, name, number(m[2]))
@@ -310,8 +339,10 @@ func (r *reader) quoted(text string) bool {
 		found = r.commands(splitCommands(m[1])) || found
 	}
 	if !found {
-		for _, m := range cmdletWithin.FindAllString(text, -1) {
-			found = r.commands(splitCommands(m)) || found
+		for _, at := range cmdletWithin.FindAllStringIndex(text, -1) {
+			if !asksFor.MatchString(text[:at[0]]) {
+				found = r.commands(splitCommands(strings.TrimRight(text[at[0]:at[1]], `"')`))) || found
+			}
 		}
 	}
 	if !found && setRegistry.MatchString(text) {

@@ -146,6 +146,7 @@ var netplanOffloads = map[string]string{
 
 var (
 	keyLine     = regexp.MustCompile(`^([A-Za-z][\w.-]*)\s*=\s*(.*)$`)
+	linkKey     = regexp.MustCompile(`^[A-Z]\w+$`)
 	yamlLine    = regexp.MustCompile(`^([a-z][\w.*-]*):(?:\s+(\S.*?))?\s*(?:#.*)?$`)
 	stanza      = regexp.MustCompile(`^(?:iface|auto|allow-hotplug|allow-auto|source|mapping)\s+(\S+)`)
 	stanzaWord  = regexp.MustCompile(`^(mtu|txqueuelen|offload-[\w-]+|hardware-dma-ring-[\w-]+|hardware-irq-coalesce-[\w-]+)\s+(\S+)$`)
@@ -180,7 +181,12 @@ func (r *reader) interfaceLine(text string) bool {
 	if m == nil {
 		return false
 	}
+	if _, ok := sysctlOS(m[1]); ok {
+		return false // a page goes on behind the file
+	}
 	switch {
+	case !linkKey.MatchString(m[1]) && !r.of.keyfile:
+		return false
 	case r.section == "Link" || r.section == "Match" || r.section == "Network" || r.section == "Route":
 		return r.linkOption(m[1], strings.Trim(m[2], `"'`))
 	case r.of.keyfile && r.section != "":
@@ -238,6 +244,10 @@ func (r *reader) linkOption(name, value string) bool {
 	if option, ok := linkOptions[name]; ok && value != "" {
 		if option[0] == "-K" || option[0] == "-A" || strings.HasPrefix(option[1], "adaptive") {
 			value = onOff(value)
+		}
+		if value == "max" {
+			r.unread() // what the NIC has
+			return true
 		}
 		r.ethtool(command{words: []string{"ethtool", option[0], device, option[1], value}})
 		return true

@@ -202,7 +202,7 @@ var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
 
 // headOfBlock begins a list, a set or a text of Nix or another language; its content is on lines
 // of its own, or has no number.
-var headOfBlock = regexp.MustCompile(`^[A-Za-z_]\w*\s*=\s*(?:''|\[[^\d\]]*\]?;?|\{|\()$`)
+var headOfBlock = regexp.MustCompile(`^[A-Za-z_]\w*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
 
 // tableOfNet is a row of a table for a name below net that no system here has, with a number.
 var tableOfNet = regexp.MustCompile("^\\|\\s*[`\"]?net\\.[a-z][a-z0-9_]*(?:\\.\\w+)+[`\"]?\\s*\\|.*\\d")
@@ -237,7 +237,9 @@ func (r *reader) uncommented(text string) ([]command, bool) {
 var runner = regexp.MustCompile(`^(?:run|exec|execute|safe|try|retry|quiet|silent|do)(?:_\w+)?$`)
 
 // unitSections are sections of systemd's units whose other lines set nothing of the network.
-var unitSections = map[string]bool{"Unit": true, "Service": true, "Install": true, "Timer": true, "Socket": true}
+var unitSections = map[string]bool{"Unit": true, "Service": true, "Install": true, "Timer": true, "Socket": true,
+	"CAN": true, "Address": true, "DHCP": true, "DHCPv4": true, "DHCPv6": true, "IPv6AcceptRA": true, "NetDev": true,
+	"VLAN": true, "Bond": true, "WireGuard": true, "WireGuardPeer": true, "RoutingPolicyRule": true}
 
 // unitKey is a key of a unit. A script that writes one goes on behind it with lines of its own.
 var unitKey = regexp.MustCompile(`^[A-Z][A-Za-z]+\s*=`)

@@ -295,7 +295,7 @@ func (r *reader) itemProperty(words []string) {
 	}
 	// Other providers than the registry have items as well; a registry path begins with its hive
 	// and a colon.
-	path = strings.TrimPrefix(path, "Registry::")
+	path = strings.ReplaceAll(strings.TrimPrefix(path, "Registry::"), `\\`, `\`) // of a string of a program
 	hive, rest, ok := strings.Cut(path, ":")
 	if !ok {
 		hive, rest, ok = strings.Cut(shortHive(path), `\`)

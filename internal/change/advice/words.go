@@ -157,7 +157,7 @@ var before = map[string]bool{
 // (sudo -u root) then stands where the command would, and the line is not read: better than reading
 // it wrongly.
 func (c command) unwrap() command {
-	for len(c.words) > 1 && before[c.name()] {
+	for len(c.words) > 1 && (before[c.name()] || c.words[0] == "RUN") { // RUN of a Dockerfile
 		c.words = c.words[1:]
 		for len(c.words) > 1 && strings.HasPrefix(c.words[0], "-") {
 			c.words = c.words[1:] // sudo -n
