@@ -87,6 +87,9 @@ var nextSetting = regexp.MustCompile(`\s((?:net|kern)\.[\w.]+)\s*=\s*`)
 // (sysctl.d(5)).
 var assignmentLine = regexp.MustCompile(`^(-?[A-Za-z_][\w./*%-]*)\s*\??=\s*("[^"]*"|'[^']*'|[^#]*)`)
 
+// endOfString is the end of a text that echo writes into a file over several lines.
+var endOfString = regexp.MustCompile(`["']\s*>>?\s*[/$~]\S*\s*$`)
+
 // split takes a line of the form NAME = VALUE apart. Quotes around the whole value are
 // loader.conf's, rc.conf's and TuneD's, and no part of it; quotes within it stay.
 func split(text string) (name, value string, ok bool) {
@@ -94,7 +97,7 @@ func split(text string) (name, value string, ok bool) {
 	if m == nil {
 		return "", "", false
 	}
-	value = strings.TrimSpace(m[2])
+	value = strings.TrimSpace(endOfString.ReplaceAllString(m[2], ""))
 	// Pages write the default behind the value, and prose may follow a setting: cut what no setting
 	// has. A closing backquote or semicolon is of the page.
 	if at := strings.Index(value, "(default"); at > 0 {

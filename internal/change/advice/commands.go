@@ -123,7 +123,14 @@ func (r *reader) wrapped(c, _ command) bool {
 			return r.command(rest, command{})
 		}
 	}
-	r.quoted(r.line.text)
+	if r.nested < 2 {
+		r.quoted(r.line.text)
+		return true
+	}
+	// The strings of the line are being read already.
+	for _, m := range cmdletWithin.FindAllString(strings.Join(c.words[1:], " "), -1) {
+		r.commands(splitCommands(m))
+	}
 	return true
 }
 
@@ -363,8 +370,11 @@ func (r *reader) tc(c, _ command) bool {
 				i++
 				device = words[i]
 			}
-		case "handle", "parent":
+		case "handle":
 			i++
+		case "parent":
+			i++
+			root = root || i < len(words) && words[i] == "root"
 		case "root":
 			root = true
 		default:
@@ -501,6 +511,10 @@ func echoed(c command) []string {
 // written interprets a value that goes into a file.
 func (r *reader) written(value, file string) bool {
 	file = r.looped(file)
+	if formatted.MatchString(value) || strings.Contains(file, "{}") {
+		r.unread() // a program fills it in
+		return true
+	}
 	if all := braces(file); len(all) > 1 { // /proc/sys/net/ipv{4,6}/conf/all/forwarding
 		known := false
 		for _, f := range all {
@@ -561,6 +575,9 @@ func (r *reader) written(value, file string) bool {
 	}
 	return true
 }
+
+// formatted is a value that a program fills in: {}, %d.
+var formatted = regexp.MustCompile(`^(?:\{\}|%[ds])$`)
 
 // looped replaces the variable of a loop at the beginning of a file's name by what the loop goes
 // over: for f in /sys/class/net/eth0/queues/rx-*/rps_flow_cnt; do echo 4096 > $f.

@@ -24,6 +24,9 @@ var loneName = regexp.MustCompile(`^(?:-\s*)?(?:(?:name|key|title)\s*(?:=>|:|=)\
 // do, sysctl::value { "NAME": value => 1 }.
 var blockHead = regexp.MustCompile(`^[\w:]*sysctl[\w:]*\s*\{?\s*["'](` + namePattern + `)["']\s*(?::|do\b)?\s*(.*)$`)
 
+// expected is the head of what a test of Puppet expects: contain_sysctl('NAME').with({.
+var expected = regexp.MustCompile(`\bcontain_sysctl\w*\(["'](` + namePattern + `)["']\)\.with\(\{?$`)
+
 // valueLine is the value that belongs to a name above it.
 var valueLine = regexp.MustCompile(`^(?:-\s*)?["']?value["']?\s*(=>|:|=|\s)\s*(.+?)\s*,?\s*\}?$`)
 
@@ -50,6 +53,10 @@ func (r *reader) pair(text string) bool {
 		return r.block(m[1], m[2])
 	}
 	if m := helper.FindStringSubmatch(text); m != nil && r.sysctl(m[1], plainValue(m[2])) {
+		return true
+	}
+	if m := expected.FindStringSubmatch(text); m != nil {
+		r.pending = m[1]
 		return true
 	}
 	if m := blockHead.FindStringSubmatch(text); m != nil {
@@ -209,7 +216,11 @@ func (r *reader) within(text string) bool {
 	if found || r.quoted(text) {
 		return true
 	}
-	for _, m := range embedded.FindAllStringSubmatch(text, -1) {
+	all := embedded.FindAllStringSubmatch(text, -1)
+	for i, m := range all {
+		if i+1 < len(all) && all[i+1][1] == m[1] && changed.MatchString(text) {
+			continue // change A=1 to A=2
+		}
 		found = r.sysctl(m[1], plainValue(m[2])) || found
 	}
 	if m := helper.FindStringSubmatch(text); m != nil && !found {
@@ -217,6 +228,9 @@ func (r *reader) within(text string) bool {
 	}
 	return found
 }
+
+// changed is a sentence that gives the value of before as well.
+var changed = regexp.MustCompile(`(?i)\b(?:change|from)\b.*\sto\s`)
 
 // helper is a function or a script of the text's author that takes a name and a value:
 // set_sysctl NAME VALUE. It is one word, because a sentence has several before the name.
@@ -256,11 +270,11 @@ var quotedText = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 
 // settingCommands are the commands that are read out of strings and out of the middle of a line:
 // they have no other use than to set something.
-var settingCommands = regexp.MustCompile(`(?i)^\s*(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
-	`sysctl|ethtool|(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
+var settingCommands = regexp.MustCompile(`(?i)^\s*(?:sudo\s+)?(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
+	`sysctl|ethtool|ifconfig\s+\S+\s+(?:mtu|txqueuelen)|(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
 
 // writesKernel is a command that writes a file of the kernel, also in a loop.
-var writesKernel = regexp.MustCompile(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*(?:>|\btee(?:\s+-a)?)\s*["']?(?:/proc/sys/|/sys/|\$\w)`)
+var writesKernel = regexp.MustCompile(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*(?:>|\btee(?:\s+-a)?)\s*["']?(?:/proc/sys/|/proc/irq/|/sys/|\$\w)`)
 
 // augeasSet is a change of a file by augeas: set NAME VALUE, in quotes.
 var augeasSet = regexp.MustCompile(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+)/)?(` + namePattern +
@@ -274,6 +288,12 @@ var (
 	argumentList   = regexp.MustCompile(`[\[(]\s*(?:"[^"]*"|'[^']*')(?:\s*,\s*(?:"[^"]*"|'[^']*')){2,}\s*[\])]`)
 	betweenStrings = regexp.MustCompile(`["']\s*,\s*["']`)
 )
+
+// pairOfStrings is a name and a value as two strings of a program: ("net.core.rmem_max", "1").
+var pairOfStrings = regexp.MustCompile(`[({\[]\s*["'](` + namePattern + `)["']\s*,\s*["']([^"']+)["']\s*[)}\]]`)
+
+// regArguments are the arguments of reg add, which another function runs.
+var regArguments = regexp.MustCompile(`(?i)\badd\s+["'](hk\w+\\[^"']+)["']\s+/v\s+["']?(\w+)["']?\s+/t\s+\w+\s+/d\s+["']?(\w+)`)
 
 // registryCall is a function of a script with a key, a name and a number: R "HKLM:\…" "NAME" 1.
 var registryCall = regexp.MustCompile(`(?i)^[\w-]+\s+["'](hk\w+:?\\[^"']+)["']\s+["'](\w+)["']\s+["']?(0x[0-9a-f]+|\d+)["']?` +
@@ -324,6 +344,13 @@ func (r *reader) quoted(text string) bool {
 		if settingCommands.MatchString(words+" ") && !found {
 			found = r.commands(splitCommands(words)) || found
 		}
+	}
+	for _, m := range pairOfStrings.FindAllStringSubmatch(text, -1) {
+		found = !found && numbers.MatchString(m[2]) && r.sysctl(m[1], m[2]) || found
+	}
+	if m := regArguments.FindStringSubmatch(text); m != nil && !found {
+		r.add(Windows, "registry:"+shortHive(m[1])+`\`+m[2], number(m[3]))
+		found = true
 	}
 	if m := registryCall.FindStringSubmatch(text); m != nil && !found {
 		r.add(Windows, "registry:"+shortHive(strings.Replace(m[1], ":", "", 1))+`\`+m[2], number(m[3]))

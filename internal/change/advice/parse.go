@@ -54,6 +54,8 @@ type reader struct {
 	valueColumn int               // of the present table; 0: the column behind the name
 	pending     string            // sysctl whose value follows
 	loops       map[string]string // variables of loops over files
+	nested      int               // commands within commands, and strings within strings
+	tableKey    string            // registry key of a table of PowerShell that is open
 	line        line
 	shown       string // the line as settings carry it
 }
@@ -116,7 +118,7 @@ func (r *reader) read() {
 		}
 		return
 	}
-	if r.commands(commands) || r.profile(text) || r.interfaceLine(text) || r.list(text) {
+	if listInCode.MatchString(text) && r.within(text) || r.keyTable(text) || r.commands(commands) || r.profile(text) || r.interfaceLine(text) || r.list(text) {
 		return
 	}
 	for _, form := range []func(string) bool{
@@ -136,7 +138,7 @@ func (r *reader) read() {
 	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") &&
 		!headOfBlock.MatchString(text) ||
-		mentions(text) || tableOfNet.MatchString(text) {
+		mentions(text) || tableOfNet.MatchString(text) || hidden.MatchString(text) {
 		r.unread()
 	}
 }
@@ -163,6 +165,9 @@ func (r *reader) assignsVariable(text string) bool {
 	if !shellVariable.MatchString(text) {
 		return false
 	}
+	if counted.MatchString(text) {
+		return true
+	}
 	name, _, _ := strings.Cut(text[strings.LastIndex(text[:strings.Index(text, "=")], " ")+1:], "=")
 	return r.isScript || r.used[strings.TrimSuffix(name, "+")]
 }
@@ -172,6 +177,12 @@ func (r *reader) assignsVariable(text string) bool {
 func (r *reader) commands(commands []command) bool {
 	// All of them are asked, also behind one that was understood: modprobe e1000 && ethtool -G eth0
 	// rx 4096.
+	const most = 8
+	if r.nested >= most {
+		return false
+	}
+	r.nested++
+	defer func() { r.nested-- }()
 	known := false
 	for i, c := range commands {
 		var from command
@@ -203,6 +214,17 @@ var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
 // headOfBlock begins a list, a set or a text of Nix or another language; its content is on lines
 // of its own, or has no number.
 var headOfBlock = regexp.MustCompile(`^[A-Za-z_]\w*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
+
+// counted is an assignment of what the shell works out.
+var counted = regexp.MustCompile(`^\w+=\$\(\([^()]*\)\)$`)
+
+// listInCode are several commands within one pair of backquotes.
+var listInCode = regexp.MustCompile("(?i)`\\s*(?:netsh|reg add|(?:set|new|enable|disable)-\\w+|sysctl|ethtool)\\s[^`]*;[^`]*`")
+
+// hidden is a command that sets something of the network, in a line of a form that is not read.
+var hidden = regexp.MustCompile(`(?i)\b(?:netsh\s+int\w*\s+\w+\s+set|reg(?:\.exe)?\s+add\s+\S*hk|ethtool\s+-[KGCLA]\s|` +
+	`(?:set|enable|disable)-netadapter(?:lso|rsc|rss|checksum|advanced)\w*\s+-|sysctl\s+-w\s+\w+\.|` +
+	`ifconfig\s+\S+\s+(?:mtu|txqueuelen)\s|ip\s+link\s+set\s+\S.*\s(?:mtu|txqueuelen)\s)|["']802-3-ethernet\.mtu["']`)
 
 // tableOfNet is a row of a table for a name below net that no system here has, with a number.
 var tableOfNet = regexp.MustCompile("^\\|\\s*[`\"]?net\\.[a-z][a-z0-9_]*(?:\\.\\w+)+[`\"]?\\s*\\|.*\\d")
