@@ -129,6 +129,8 @@ func (r *reader) assignment(text string) bool {
 	case isInterface: // rc.conf of FreeBSD
 		r.interfaceWords(FreeBSD, device, strings.Fields(value))
 	// The file's name, and with it the interface, is not in the text.
+	case name == "MTU" && r.used["MTU"]: // a variable of a script
+		return false
 	case name == "MTU" || name == "MTUBytes" || name == "ethernet.mtu": // ifcfg-eth0, systemd.link, NetworkManager.conf
 		r.add("", "link:*/mtu", value)
 	case name == "match-device": // of NetworkManager.conf: which interfaces the lines below it are for
@@ -268,7 +270,7 @@ var bareLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s*[=: ]\s*("[^"]*"|[\w.,]
 // bare reads such a line when the name alone identifies the setting.
 func (r *reader) bare(text string) bool {
 	m := bareLine.FindStringSubmatch(text)
-	if m == nil {
+	if m == nil || r.used[m[1]] { // a variable of a script
 		return false
 	}
 	// A sysctl starts with its tree and needs no guess. Names of these three kinds appear alone: in

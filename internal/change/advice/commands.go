@@ -550,6 +550,7 @@ func (r *reader) written(value, file string) bool {
 		// in …/rx-*; do echo ff > $q/rps_cpus. The file shows the kind of queue.
 		name := parts[len(parts)-1]
 		r.add(Linux, "queue:*/"+queueFiles[name]+"-*/"+name, value)
+	case strings.HasPrefix(file, "/sys/class/gpio/"): // pins
 	case strings.HasPrefix(file, "/sys/") || strings.HasPrefix(file, "/proc/"):
 		// Every file below these two directories is a setting: governors, huge pages, disk
 		// schedulers.

@@ -211,7 +211,7 @@ func (r *reader) within(text string) bool {
 	found := false
 	for _, m := range inlineCode.FindAllStringSubmatch(text, -1) {
 		code := strings.TrimSpace(m[1])
-		found = r.commands(splitCommands(code)) || r.assignment(code) || r.pair(code) || found
+		found = r.commands(splitCommands(code)) || r.assignment(code) || r.pair(code) || r.lastPart(code) || found
 	}
 	if found || r.quoted(text) {
 		return true
@@ -228,6 +228,22 @@ func (r *reader) within(text string) bool {
 	}
 	return found
 }
+
+// lastPart reads the last part of a name and its value, in a page: tcp_sack: 0. It is read if one
+// sysctl alone ends so.
+func (r *reader) lastPart(code string) bool {
+	m := lastPartLine.FindStringSubmatch(code)
+	if m == nil {
+		return false
+	}
+	if name := "net.netfilter." + m[1]; strings.HasPrefix(m[1], "nf_conntrack_") && slices.Contains(netNames()[tree(name)], name) {
+		return r.sysctl(name, m[2])
+	}
+	name := netNameOf(m[1])
+	return name != "" && r.sysctl(name, m[2])
+}
+
+var lastPartLine = regexp.MustCompile(`^([a-z]+_[a-z0-9_]+)\s*[:=]\s*(\d+)$`)
 
 // changed is a sentence that gives the value of before as well.
 var changed = regexp.MustCompile(`(?i)\b(?:change|from)\b.*\sto\s`)
@@ -259,7 +275,7 @@ func mentions(text string) bool {
 
 // variablePattern are the forms in which scripts, templates and pages leave a value open: $NAME,
 // %NAME%, %%i, {{ name }}, <value>, @NAME@, an ellipsis.
-var variablePattern = regexp.MustCompile(`\$\w|\$[({]|%%?\w+|\{\{|<[\w /-]+>|@\w+@|^\.\.\.$|…|^[A-Z]$|^[NX]+$`)
+var variablePattern = regexp.MustCompile(`\$\w|\$[({]|%%?\w+|\{\{|<[\w /-]+>|@\w+@|^\.\.\.$|…|^[A-Z]$|^[NX]+$|^\{\w*\}`)
 
 // isVariable reports whether a value is left open. A bare word such as bytes is not: the range of
 // the setting shows that it is no value.

@@ -46,9 +46,14 @@ func (r *reader) nmcli(c, _ command) bool {
 	} else if at := slices.Index(words, "connection.interface-name"); at > 0 && at+1 < len(words) {
 		device = words[at+1]
 	}
+	var modes []string // three that mean something together
 	for i := 2; i+1 < len(words); i++ {
 		setting, property, ok := strings.Cut(strings.TrimPrefix(words[i], "+"), ".")
 		switch {
+		case property == "speed" || property == "duplex":
+			modes = append(modes, property, words[i+1])
+		case property == "auto-negotiate":
+			modes = append(modes, "autoneg", onOff(words[i+1]))
 		case words[i] == "mtu":
 			r.interfaceOption(device, "ethernet", "mtu", words[i+1])
 		case ok:
@@ -58,6 +63,7 @@ func (r *reader) nmcli(c, _ command) bool {
 		}
 		i++
 	}
+	r.linkModes(device, modes)
 	return true
 }
 
@@ -68,9 +74,6 @@ func (r *reader) interfaceOption(device, setting, property, value string) bool {
 	case "ethernet", "802-3-ethernet", "wifi", "802-11-wireless", "infiniband", "gsm", "wireguard", "ip-tunnel", "bond",
 		"bridge", "vlan", "team":
 		if property != "mtu" {
-			if property == "speed" || property == "duplex" || property == "auto-negotiate" {
-				r.unread() // three that mean something only together
-			}
 			return false
 		}
 		if value == "0" || value == "auto" || value == "" {

@@ -226,8 +226,9 @@ var hidden = regexp.MustCompile(`(?i)\b(?:netsh\s+int\w*\s+\w+\s+set|reg(?:\.exe
 	`(?:set|enable|disable)-netadapter(?:lso|rsc|rss|checksum|advanced)\w*\s+-|sysctl\s+-w\s+\w+\.|` +
 	`ifconfig\s+\S+\s+(?:mtu|txqueuelen)\s|ip\s+link\s+set\s+\S.*\s(?:mtu|txqueuelen)\s)|["']802-3-ethernet\.mtu["']`)
 
-// tableOfNet is a row of a table for a name below net that no system here has, with a number.
-var tableOfNet = regexp.MustCompile("^\\|\\s*[`\"]?net\\.[a-z][a-z0-9_]*(?:\\.\\w+)+[`\"]?\\s*\\|.*\\d")
+// tableOfNet is a row of a table for a name below net that no system here has, for two names, or for
+// a keyword of a NIC, with a number.
+var tableOfNet = regexp.MustCompile("^\\|\\s*`\\*[A-Z]\\w+`\\s*\\|.*\\d|^\\|\\s*[`\"]?net\\.[a-z][a-z0-9_]*(?:\\.\\w+)+[`\"]?\\s*[,|].*\\|.*\\d")
 
 // prompt is the prompt of a shell before a command, in texts copied from a terminal: "# ",
 // "Solaris# ", "root@host:~# ", "[root@host ~]# ", "$", "C:\>", "PS C:\> ". The sign may have

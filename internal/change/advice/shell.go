@@ -17,6 +17,7 @@ type script struct {
 	functions map[string][]string // lines of functions that set what their arguments say
 	body      map[int]bool        // lines of such functions, by their number
 	loops     []loop              // open at the present line
+	paths     map[string]string   // directories of the kernel that variables name at the present line
 	left      int                 // bytes of expanded text that may still be made
 }
 
@@ -55,6 +56,8 @@ var (
 	otherLoop  = regexp.MustCompile(`(?:^|[;|]\s*)(?:while|until|select)\b.*;\s*do\b|^do$`)
 	loopEnd    = regexp.MustCompile(`^done\b`)
 
+	pathAssigned = regexp.MustCompile(`^(?:local\s+)?([A-Za-z_]\w*)=["']?(/(?:proc/sys|sys/class/net)[\w./-]*)["']?$`)
+
 	functionHead = regexp.MustCompile(`^(?:function\s+([\w:.-]+)\s*(?:\(\s*\))?|([\w:.-]+)\s*\(\s*\))\s*(\{.*)?$`)
 	setsByWord   = regexp.MustCompile(`\b(?:sysctl|ethtool|ip|ndd|ipadm|netsh|ifconfig)\b|/proc/sys|/sys/|>>|\btee\b`)
 	aliasOfWord  = regexp.MustCompile(`^(?:(?:local|declare|typeset)\s+(?:-\w+\s+)?)?((?:[A-Za-z_]\w*=["']?\$\{?[1-9]\}?["']?\s*;?\s*)+)$`)
@@ -63,7 +66,8 @@ var (
 
 // newScript looks for the variables and the functions of a text.
 func newScript(text string, lines []line) *script {
-	s := &script{functions: map[string][]string{}, body: map[int]bool{}, left: mostExpanded}
+	s := &script{functions: map[string][]string{}, body: map[int]bool{}, paths: map[string]string{},
+		left: mostExpanded}
 	if !strings.ContainsAny(text, "$%!") {
 		return s
 	}
@@ -231,10 +235,15 @@ func (s *script) lines(text string) []string {
 			text = next
 		}
 	}
-	text = s.inner(text)
+	if m := pathAssigned.FindStringSubmatch(text); m != nil {
+		s.paths[m[1]] = m[2]
+		return []string{text}
+	}
+	text = s.inner(substitute(text, s.paths))
 	head := loopHead.FindStringSubmatch(text)
 	switch {
 	case head != nil && !strings.HasSuffix(head[2], ":"):
+		delete(s.paths, head[1])
 		items, rest := itemsOf(head[2]), strings.TrimSpace(head[4])
 		if !doneWithin.MatchString(rest) {
 			s.loops = append(s.loops, loop{head[1], items})
