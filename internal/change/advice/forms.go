@@ -236,8 +236,9 @@ func (r *reader) lastPart(code string) bool {
 	if m == nil {
 		return false
 	}
-	if name := "net.netfilter." + m[1]; strings.HasPrefix(m[1], "nf_conntrack_") && slices.Contains(netNames()[tree(name)], name) {
-		return r.sysctl(name, m[2])
+	tracking := "net.netfilter." + m[1]
+	if strings.HasPrefix(m[1], "nf_conntrack_") && slices.Contains(netNames()[tree(tracking)], tracking) {
+		return r.sysctl(tracking, m[2])
 	}
 	name := netNameOf(m[1])
 	return name != "" && r.sysctl(name, m[2])

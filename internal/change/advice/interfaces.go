@@ -95,11 +95,16 @@ func (r *reader) interfaceOption(device, setting, property, value string) bool {
 		if !ok || option == "" {
 			return false
 		}
-		r.ethtool(command{words: []string{"ethtool", option, device, name, onOff(value)}})
+		r.ethtoolOption(option, device, name, onOff(value))
 	default:
 		return false
 	}
 	return true
+}
+
+// ethtoolOption adds what one option of ethtool sets.
+func (r *reader) ethtoolOption(option, device, name, value string) {
+	r.ethtool(command{words: []string{"ethtool", option, device, name, value}})
 }
 
 // networkManagerSections are the groups of ethtool's options in NetworkManager, and the options of
@@ -121,23 +126,44 @@ func onOff(value string) string {
 
 // linkOptions are the options of [Link] in systemd.link(5) for what ethtool sets, with its option
 // and its name.
-var linkOptions = map[string][2]string{
-	"RxBufferSize": {"-G", "rx"}, "TxBufferSize": {"-G", "tx"}, "RxMiniBufferSize": {"-G", "rx-mini"},
-	"RxJumboBufferSize": {"-G", "rx-jumbo"},
-	"RxChannels":        {"-L", "rx"}, "TxChannels": {"-L", "tx"}, "OtherChannels": {"-L", "other"},
-	"CombinedChannels":       {"-L", "combined"},
-	"ReceiveChecksumOffload": {"-K", "rx"}, "TransmitChecksumOffload": {"-K", "tx"},
-	"TCPSegmentationOffload": {"-K", "tso"}, "TCP6SegmentationOffload": {"-K", "tx-tcp6-segmentation"},
-	"GenericSegmentationOffload": {"-K", "gso"}, "GenericReceiveOffload": {"-K", "gro"},
-	"GenericReceiveOffloadHardware": {"-K", "rx-gro-hw"}, "LargeReceiveOffload": {"-K", "lro"},
-	"ReceiveVLANCTAGHardwareAcceleration":  {"-K", "rxvlan"},
-	"TransmitVLANCTAGHardwareAcceleration": {"-K", "txvlan"},
-	"ReceiveVLANCTAGFilter":                {"-K", "rx-vlan-filter"},
-	"NTupleFilter":                         {"-K", "ntuple"},
-	"RxFlowControl":                        {"-A", "rx"}, "TxFlowControl": {"-A", "tx"},
-	"AutoNegotiationFlowControl": {"-A", "autoneg"},
-	"UseAdaptiveRxCoalesce":      {"-C", "adaptive-rx"}, "UseAdaptiveTxCoalesce": {"-C", "adaptive-tx"},
-	"RxMaxCoalescedFrames": {"-C", "rx-frames"}, "TxMaxCoalescedFrames": {"-C", "tx-frames"},
+const linkOptions = `
+RxBufferSize -G rx
+TxBufferSize -G tx
+RxMiniBufferSize -G rx-mini
+RxJumboBufferSize -G rx-jumbo
+RxChannels -L rx
+TxChannels -L tx
+OtherChannels -L other
+CombinedChannels -L combined
+ReceiveChecksumOffload -K rx
+TransmitChecksumOffload -K tx
+TCPSegmentationOffload -K tso
+TCP6SegmentationOffload -K tx-tcp6-segmentation
+GenericSegmentationOffload -K gso
+GenericReceiveOffload -K gro
+GenericReceiveOffloadHardware -K rx-gro-hw
+LargeReceiveOffload -K lro
+ReceiveVLANCTAGHardwareAcceleration -K rxvlan
+TransmitVLANCTAGHardwareAcceleration -K txvlan
+ReceiveVLANCTAGFilter -K rx-vlan-filter
+NTupleFilter -K ntuple
+RxFlowControl -A rx
+TxFlowControl -A tx
+AutoNegotiationFlowControl -A autoneg
+UseAdaptiveRxCoalesce -C adaptive-rx
+UseAdaptiveTxCoalesce -C adaptive-tx
+RxMaxCoalescedFrames -C rx-frames
+TxMaxCoalescedFrames -C tx-frames
+`
+
+// linkOptionOf finds one of them; false for none.
+func linkOptionOf(name string) (option, word string, ok bool) {
+	_, rest, ok := strings.Cut(linkOptions, "\n"+name+" ")
+	if !ok {
+		return "", "", false
+	}
+	rest, _, _ = strings.Cut(rest, "\n")
+	return strings.Cut(rest, " ")
 }
 
 // netplanOffloads are the options of an interface in netplan(5).
@@ -215,11 +241,11 @@ var keyfileSections = map[string]bool{"connection": true, "ipv4": true, "ipv6": 
 func (r *reader) stanzaOption(name, value string) {
 	device := r.of.name()
 	if feature, ok := strings.CutPrefix(name, "offload-"); ok {
-		r.ethtool(command{words: []string{"ethtool", "-K", device, feature, value}})
+		r.ethtoolOption("-K", device, feature, value)
 	} else if ring, ok := strings.CutPrefix(name, "hardware-dma-ring-"); ok {
-		r.ethtool(command{words: []string{"ethtool", "-G", device, ring, value}})
+		r.ethtoolOption("-G", device, ring, value)
 	} else if wait, ok := strings.CutPrefix(name, "hardware-irq-coalesce-"); ok {
-		r.ethtool(command{words: []string{"ethtool", "-C", device, wait, value}})
+		r.ethtoolOption("-C", device, wait, value)
 	} else {
 		r.interfaceWords(Linux, device, []string{name, value})
 	}
@@ -234,7 +260,7 @@ func (r *reader) netplanOption(name, value string) bool {
 	case name == "mtu":
 		r.add(Linux, "link:*/mtu", value)
 	case feature != "":
-		r.ethtool(command{words: []string{"ethtool", "-K", "*", feature, onOff(value)}})
+		r.ethtoolOption("-K", "*", feature, onOff(value))
 	default:
 		return false
 	}
@@ -244,15 +270,15 @@ func (r *reader) netplanOption(name, value string) bool {
 // linkOption reads an option of systemd.link(5) or systemd.network(5).
 func (r *reader) linkOption(name, value string) bool {
 	device := r.of.name()
-	if option, ok := linkOptions[name]; ok && value != "" {
-		if option[0] == "-K" || option[0] == "-A" || strings.HasPrefix(option[1], "adaptive") {
+	if option, word, ok := linkOptionOf(name); ok && value != "" {
+		if option == "-K" || option == "-A" || strings.HasPrefix(word, "adaptive") {
 			value = onOff(value)
 		}
 		if value == "max" {
 			r.unread() // what the NIC has
 			return true
 		}
-		r.ethtool(command{words: []string{"ethtool", option[0], device, option[1], value}})
+		r.ethtoolOption(option, device, word, value)
 		return true
 	}
 	switch {

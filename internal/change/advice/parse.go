@@ -118,7 +118,8 @@ func (r *reader) read() {
 		}
 		return
 	}
-	if listInCode.MatchString(text) && r.within(text) || r.keyTable(text) || r.commands(commands) || r.profile(text) || r.interfaceLine(text) || r.list(text) {
+	if listInCode.MatchString(text) && r.within(text) || r.keyTable(text) || r.commands(commands) || r.profile(text) ||
+		r.interfaceLine(text) || r.list(text) {
 		return
 	}
 	for _, form := range []func(string) bool{
@@ -219,16 +220,18 @@ var headOfBlock = regexp.MustCompile(`^[A-Za-z_]\w*\s*=\s*(?:.*''|\[[^\d\]]*\]?;
 var counted = regexp.MustCompile(`^\w+=\$\(\([^()]*\)\)$`)
 
 // listInCode are several commands within one pair of backquotes.
-var listInCode = regexp.MustCompile("(?i)`\\s*(?:netsh|reg add|(?:set|new|enable|disable)-\\w+|sysctl|ethtool)\\s[^`]*;[^`]*`")
+var listInCode = regexp.MustCompile(
+	"(?i)`\\s*(?:netsh|reg add|(?:set|new|enable|disable)-\\w+|sysctl|ethtool)\\s[^`]*;[^`]*`")
 
 // hidden is a command that sets something of the network, in a line of a form that is not read.
 var hidden = regexp.MustCompile(`(?i)\b(?:netsh\s+int\w*\s+\w+\s+set|reg(?:\.exe)?\s+add\s+\S*hk|ethtool\s+-[KGCLA]\s|` +
 	`(?:set|enable|disable)-netadapter(?:lso|rsc|rss|checksum|advanced)\w*\s+-|sysctl\s+-w\s+\w+\.|` +
 	`ifconfig\s+\S+\s+(?:mtu|txqueuelen)\s|ip\s+link\s+set\s+\S.*\s(?:mtu|txqueuelen)\s)|["']802-3-ethernet\.mtu["']`)
 
-// tableOfNet is a row of a table for a name below net that no system here has, for two names, or for
-// a keyword of a NIC, with a number.
-var tableOfNet = regexp.MustCompile("^\\|\\s*`\\*[A-Z]\\w+`\\s*\\|.*\\d|^\\|\\s*[`\"]?net\\.[a-z][a-z0-9_]*(?:\\.\\w+)+[`\"]?\\s*[,|].*\\|.*\\d")
+// tableOfNet is a row of a table for a name below net that no system here has, for two names, or
+// for a keyword of a NIC, with a number.
+var tableOfNet = regexp.MustCompile("^\\|\\s*`\\*[A-Z]\\w+`\\s*\\|.*\\d|" +
+	"^\\|\\s*[`\"]?net\\.[a-z][a-z0-9_]*(?:\\.\\w+)+[`\"]?\\s*[,|].*\\|.*\\d")
 
 // prompt is the prompt of a shell before a command, in texts copied from a terminal: "# ",
 // "Solaris# ", "root@host:~# ", "[root@host ~]# ", "$", "C:\>", "PS C:\> ". The sign may have
@@ -286,7 +289,8 @@ func (r *reader) command(c, from command) bool {
 	return r.shellBehind(c)
 }
 
-// shellBehind reads the command of a shell that an unknown program runs: docker exec NAME sh -c '…'.
+// shellBehind reads the command of a shell that an unknown program runs: docker exec NAME sh -c
+// '…'.
 func (r *reader) shellBehind(c command) bool {
 	for i := 1; i+2 < len(c.words); i++ {
 		inner := command{words: c.words[i:]}

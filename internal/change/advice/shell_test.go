@@ -38,7 +38,8 @@ func TestShell(t *testing.T) {
 			"net.ipv4.conf.*.rp_filter = 0: now-default", "net.ipv4.conf.*.log_martians = 0: now-default"}},
 		{"function", "put() {\n  local n=\"$1\"\n  echo \"$2\" > /proc/sys/net/ipv4/$n\n}\nput tcp_sack 0",
 			[]string{"net.ipv4.tcp_sack = 0: harmful"}},
-		{"function of two places", "put() { echo \"$1 = $2\" >> /etc/sysctl.conf; sysctl -w $1=$2; }\nput net.ipv4.tcp_sack 0",
+		{"function of two places",
+			"put() { echo \"$1 = $2\" >> /etc/sysctl.conf; sysctl -w $1=$2; }\nput net.ipv4.tcp_sack 0",
 			[]string{"net.ipv4.tcp_sack = 0: harmful"}},
 		{"function that is not called", "put() {\n sysctl -w $1=$2\n}", []string{"$1 = $2: unknown"}},
 		{"function that calls itself", "f() {\n f $1\n sysctl -w net.ipv4.tcp_sack=$1\n}\nf 0", []string{
@@ -70,8 +71,10 @@ func TestShell(t *testing.T) {
 func TestShellOfHostileTexts(t *testing.T) {
 	const lines = 2000
 	for name, text := range map[string]string{
-		"nested loops": strings.Repeat("for i in a b c d e f g h; do\n", 40) + strings.Repeat("sysctl -w net.ipv4.x=$i\n", lines),
-		"loops of one line": "for i in 1 2 3 4 5 6 7 8; do " + strings.Repeat("echo $i; for j in $i 1 2 3 4; do echo $j; ", 200) +
+		"nested loops": strings.Repeat("for i in a b c d e f g h; do\n", 40) +
+			strings.Repeat("sysctl -w net.ipv4.x=$i\n", lines),
+		"loops of one line": "for i in 1 2 3 4 5 6 7 8; do " +
+			strings.Repeat("echo $i; for j in $i 1 2 3 4; do echo $j; ", 200) +
 			strings.Repeat("done; ", 201),
 		"functions": "f() {\n" + strings.Repeat("f $1; sysctl -w a.b=$1\n", 50) + "}\n" + strings.Repeat("f 1\n", lines),
 		"braces":    strings.Repeat("for i in {a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}; do\n", lines),
