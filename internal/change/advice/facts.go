@@ -113,14 +113,24 @@ func parseFacts(data []byte) ([]fact, error) {
 	}
 	for i := range all {
 		all[i].Today = written(all[i].Today)
+		all[i].Source = named(all[i].Source)
 		for k := range all[i].Rules {
 			all[i].Rules[k].Today = written(all[i].Rules[k].Today)
+			all[i].Rules[k].Source = named(all[i].Rules[k].Source)
 		}
 		if err := all[i].check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", all[i].Knob, err)
 		}
 	}
 	return all, nil
+}
+
+// named returns a source; an at sign at its beginning stands for the most frequent one.
+func named(source string) string {
+	if rest, ok := strings.CutPrefix(source, "@"); ok {
+		return "Documentation/networking/ip-sysctl.rst" + rest
+	}
+	return source
 }
 
 // written returns what to do instead; a dash stands for the most frequent answer.
