@@ -180,7 +180,8 @@ func (r *reader) commands(commands []command) bool {
 	// rx 4096.
 	const most = 8
 	if r.nested >= most {
-		return false
+		r.unread()
+		return true
 	}
 	r.nested++
 	defer func() { r.nested-- }()

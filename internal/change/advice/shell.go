@@ -125,6 +125,7 @@ func notInName(c rune) bool {
 
 // findFunctions keeps the lines of each function that sets something by its arguments.
 func (s *script) findFunctions(lines []line) {
+	called := calls(lines)
 	for i := 0; i < len(lines); i++ {
 		m := functionHead.FindStringSubmatch(lines[i].text)
 		if m == nil {
@@ -139,7 +140,7 @@ func (s *script) findFunctions(lines []line) {
 		sets := slices.ContainsFunc(body, func(t string) bool {
 			return positional.MatchString(t) && setsByWord.MatchString(t)
 		})
-		if _, twice := s.functions[name]; sets && !twice && calledIn(lines, name) {
+		if _, twice := s.functions[name]; sets && !twice && called[name] {
 			s.functions[name] = body
 			for _, n := range numbers {
 				s.body[n] = true
@@ -200,14 +201,16 @@ func withoutAliases(body []string) []string {
 	return out
 }
 
-// calledIn reports whether a line calls a function with a word.
-func calledIn(lines []line, name string) bool {
+// calls returns the first words of the lines that have another word behind it.
+func calls(lines []line) map[string]bool {
+	called := map[string]bool{}
 	for _, l := range lines {
-		if rest, ok := strings.CutPrefix(l.text, name+" "); ok && !strings.HasPrefix(strings.TrimSpace(rest), "(") {
-			return true
+		name, rest, _ := strings.Cut(l.text, " ")
+		if rest = strings.TrimSpace(rest); rest != "" && !strings.HasPrefix(rest, "(") {
+			called[name] = true
 		}
 	}
-	return false
+	return called
 }
 
 // substitute writes the values of variables in their places.
@@ -438,12 +441,10 @@ func (r *reader) readLine(text string, depth int) {
 				r.readLine(b, depth+1)
 			}
 			r.advice.Unread = r.advice.Unread[:unread] // the lines of the function say nothing of this call
-			if len(body) == 0 {
-				r.unread()
-			}
 			if r.keepNamed(settings) {
 				continue
 			}
+			r.unread() // the function sets something, and the lines of it are left out
 		}
 		r.line.text = t
 		r.read()
@@ -456,7 +457,7 @@ func (r *reader) keepNamed(from int) bool {
 	kept := r.advice.Settings[:from]
 	for _, s := range r.advice.Settings[from:] {
 		again := slices.ContainsFunc(kept[from:], func(k Setting) bool { return k.Knob == s.Knob && k.Value == s.Value })
-		if !again && !strings.Contains(s.Knob, "$") {
+		if !again && !openName(s.Knob) {
 			kept = append(kept, s)
 		}
 	}

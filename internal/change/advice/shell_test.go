@@ -41,6 +41,9 @@ func TestShell(t *testing.T) {
 		{"function of two places",
 			"put() { echo \"$1 = $2\" >> /etc/sysctl.conf; sysctl -w $1=$2; }\nput net.ipv4.tcp_sack 0",
 			[]string{"net.ipv4.tcp_sack = 0: harmful"}},
+		{"function of an interface", "tune() {\n ethtool -K \"$1\" gro off\n}\ntune $IF", []string{
+			"ethtool:$IF/feature.rx-gro = off: harmful"}},
+		{"function of what is not known", "put() {\n sysctl -w $1=$2\n}\nput $A $B", []string{": unknown"}},
 		{"function that is not called", "put() {\n sysctl -w $1=$2\n}", []string{"$1 = $2: unknown"}},
 		{"function that calls itself", "f() {\n f $1\n sysctl -w net.ipv4.tcp_sack=$1\n}\nf 0", []string{
 			"net.ipv4.tcp_sack = 0: harmful"}},
@@ -76,10 +79,11 @@ func TestShellOfHostileTexts(t *testing.T) {
 		"loops of one line": "for i in 1 2 3 4 5 6 7 8; do " +
 			strings.Repeat("echo $i; for j in $i 1 2 3 4; do echo $j; ", 200) +
 			strings.Repeat("done; ", 201),
-		"functions": "f() {\n" + strings.Repeat("f $1; sysctl -w a.b=$1\n", 50) + "}\n" + strings.Repeat("f 1\n", lines),
-		"braces":    strings.Repeat("for i in {a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}; do\n", lines),
-		"values":    "A=" + strings.Repeat("$A", 100) + "\n" + strings.Repeat("B=$A$A$A\n", lines),
-		"openings":  strings.Repeat("$(", 100000) + "\n" + strings.Repeat("for i in a; do ", 20000),
+		"functions":      "f() {\n" + strings.Repeat("f $1; sysctl -w a.b=$1\n", 50) + "}\n" + strings.Repeat("f 1\n", lines),
+		"many functions": strings.Repeat("f() {\n sysctl -w $1=$2\n}\nf a b\n", 20000),
+		"braces":         strings.Repeat("for i in {a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}; do\n", lines),
+		"values":         "A=" + strings.Repeat("$A", 100) + "\n" + strings.Repeat("B=$A$A$A\n", lines),
+		"openings":       strings.Repeat("$(", 100000) + "\n" + strings.Repeat("for i in a; do ", 20000),
 	} {
 		before := cpuTime()
 		a, err := Parse([]byte(text))
