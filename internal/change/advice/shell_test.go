@@ -43,7 +43,7 @@ func TestShell(t *testing.T) {
 			[]string{"net.ipv4.tcp_sack = 0: harmful"}},
 		{"function of an interface", "tune() {\n ethtool -K \"$1\" gro off\n}\ntune $IF", []string{
 			"ethtool:$IF/feature.rx-gro = off: harmful"}},
-		{"function of what is not known", "put() {\n sysctl -w $1=$2\n}\nput $A $B", []string{": unknown"}},
+		{"function with unknown arguments", "put() {\n sysctl -w $1=$2\n}\nput $A $B", []string{": unknown"}},
 		{"function that is not called", "put() {\n sysctl -w $1=$2\n}", []string{"$1 = $2: unknown"}},
 		{"function that calls itself", "f() {\n f $1\n sysctl -w net.ipv4.tcp_sack=$1\n}\nf 0", []string{
 			"net.ipv4.tcp_sack = 0: harmful"}},
