@@ -87,6 +87,9 @@ var nextSetting = regexp.MustCompile(`\s((?:net|kern)\.[\w.]+)\s*=\s*`)
 // (sysctl.d(5)).
 var assignmentLine = regexp.MustCompile(`^(-?[A-Za-z_][\w./*%-]*)\s*\??=\s*("[^"]*"|'[^']*'|[^#]*)`)
 
+// endOfString is the end of a text that echo writes into a file over several lines.
+var endOfString = regexp.MustCompile(`["']\s*>>?\s*[/$~]\S*\s*$`)
+
 // split takes a line of the form NAME = VALUE apart. Quotes around the whole value are
 // loader.conf's, rc.conf's and TuneD's, and no part of it; quotes within it stay.
 func split(text string) (name, value string, ok bool) {
@@ -94,7 +97,7 @@ func split(text string) (name, value string, ok bool) {
 	if m == nil {
 		return "", "", false
 	}
-	value = strings.TrimSpace(m[2])
+	value = strings.TrimSpace(endOfString.ReplaceAllString(m[2], ""))
 	// Pages write the default behind the value, and prose may follow a setting: cut what no setting
 	// has. A closing backquote or semicolon is of the page.
 	if at := strings.Index(value, "(default"); at > 0 {
@@ -126,6 +129,8 @@ func (r *reader) assignment(text string) bool {
 	case isInterface: // rc.conf of FreeBSD
 		r.interfaceWords(FreeBSD, device, strings.Fields(value))
 	// The file's name, and with it the interface, is not in the text.
+	case name == "MTU" && r.used["MTU"]: // a variable of a script
+		return false
 	case name == "MTU" || name == "MTUBytes" || name == "ethernet.mtu": // ifcfg-eth0, systemd.link, NetworkManager.conf
 		r.add("", "link:*/mtu", value)
 	case name == "match-device": // of NetworkManager.conf: which interfaces the lines below it are for
@@ -140,7 +145,7 @@ func (r *reader) assignment(text string) bool {
 	case strings.HasSuffix(name, "_load"):
 		r.add(FreeBSD, "kldload:"+strings.TrimSuffix(name, "_load"), value)
 	default:
-		return false
+		return rcSwitches[name] != "" && r.rcVariable(name, value)
 	}
 	return true
 }
@@ -265,7 +270,7 @@ var bareLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s*[=: ]\s*("[^"]*"|[\w.,]
 // bare reads such a line when the name alone identifies the setting.
 func (r *reader) bare(text string) bool {
 	m := bareLine.FindStringSubmatch(text)
-	if m == nil {
+	if m == nil || r.used[m[1]] { // a variable of a script
 		return false
 	}
 	// A sysctl starts with its tree and needs no guess. Names of these three kinds appear alone: in

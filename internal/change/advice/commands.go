@@ -69,6 +69,8 @@ func commandTable(name string) reads {
 	case "foreach-object", "foreach", "%", "try", "ssh", "plink", "rsh", "pdsh", "clush", "powershell", "pwsh", "cmd",
 		"chroot", "nsenter", "env", "timeout", "nice", "ionice", "start", "call", "busybox", "toybox", "xargs", "adb":
 		return (*reader).wrapped
+	case "nmcli":
+		return (*reader).nmcli
 	case "write":
 		return (*reader).initWrite
 	case "setprop", "resetprop":
@@ -98,7 +100,7 @@ func (r *reader) shell(c, _ command) bool {
 		// -c comes alone or behind other letters (-lc); what follows is one word because it was
 		// quoted.
 		if strings.HasPrefix(w, "-") && strings.HasSuffix(w, "c") && i+1 < len(c.words) {
-			return r.commands(splitCommands(c.words[i+1]))
+			return r.commands(splitCommands(r.script.inner(c.words[i+1])))
 		}
 	}
 	return true
@@ -121,7 +123,14 @@ func (r *reader) wrapped(c, _ command) bool {
 			return r.command(rest, command{})
 		}
 	}
-	r.quoted(r.line.text)
+	if r.nested < 2 {
+		r.quoted(r.line.text)
+		return true
+	}
+	// The strings of the line are being read already.
+	for _, m := range cmdletWithin.FindAllString(strings.Join(c.words[1:], " "), -1) {
+		r.commands(splitCommands(m))
+	}
 	return true
 }
 
@@ -161,6 +170,9 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 		}
 		if device, isInterface := strings.CutPrefix(name, "ifconfig_"); isInterface {
 			r.interfaceWords(FreeBSD, device, strings.Fields(value))
+			continue
+		}
+		if c.name() == "sysrc" && r.rcVariable(name, value) {
 			continue
 		}
 		// A name of no tree that we know stays a setting: its author meant one, and the judgement
@@ -358,8 +370,11 @@ func (r *reader) tc(c, _ command) bool {
 				i++
 				device = words[i]
 			}
-		case "handle", "parent":
+		case "handle":
 			i++
+		case "parent":
+			i++
+			root = root || i < len(words) && words[i] == "root"
 		case "root":
 			root = true
 		default:
@@ -473,103 +488,6 @@ func cpusOfMask(mask string) string {
 	}
 	return strings.Join(list, ",")
 }
-
-// tee reads echo VALUE | tee FILE.
-func (r *reader) tee(c, from command) bool {
-	if name := from.name(); name != "echo" && name != "printf" {
-		return true
-	}
-	target := c.words[len(c.words)-1]
-	return len(c.words) < 2 || r.written(strings.Join(echoed(from), " "), target)
-}
-
-// echoed returns the words that echo prints. The format of printf counts as its text: printf '%s'
-// "$x" sets a value that cannot be read here anyway.
-func echoed(c command) []string {
-	words := c.words[1:]
-	for len(words) > 0 && (words[0] == "-n" || words[0] == "-e") {
-		words = words[1:]
-	}
-	return words
-}
-
-// written interprets a value that goes into a file.
-func (r *reader) written(value, file string) bool {
-	file = r.looped(file)
-	// Places are recognised by their depth, as the kernel's trees are: /sys/class/net/IF/NAME, and
-	// the queues two levels below.
-	parts := strings.Split(strings.TrimPrefix(file, "/"), "/")
-	switch {
-	case strings.HasPrefix(file, "/proc/sys/"):
-		return r.sysctl(file, value)
-	case strings.HasPrefix(file, "/sys/class/net/") && len(parts) == 5: // sys class net eth0 mtu
-		name := "link:" + parts[3] + "/" + parts[4]
-		if parts[4] == "tx_queue_len" {
-			name = "link:" + parts[3] + "/txqueuelen"
-		}
-		r.add(Linux, name, value)
-	case strings.HasPrefix(file, "/sys/class/net/") && len(parts) == 7 && parts[4] == "queues":
-		r.add(Linux, "queue:"+parts[3]+"/"+parts[5]+"/"+parts[6], value)
-	// smp_affinity (a mask) and smp_affinity_list (a list) are two spellings of one setting, whose
-	// value is the list.
-	case strings.HasPrefix(file, "/proc/irq/") && len(parts) == 4:
-		if parts[3] == "smp_affinity" {
-			value = cpusOfMask(value)
-		}
-		r.add(Linux, "irq:"+parts[2]+"/affinity", value)
-	case strings.HasPrefix(file, "/sys/module/") && len(parts) == 5 && parts[3] == "parameters":
-		r.add(Linux, "module:"+parts[2]+"/"+parts[4], value)
-	case queueFiles[parts[len(parts)-1]] != "" && strings.ContainsAny(file, "$*"):
-		// Variables are not expanded, so the interface stays unknown. A loop over the queues: for q
-		// in …/rx-*; do echo ff > $q/rps_cpus. The file shows the kind of queue.
-		name := parts[len(parts)-1]
-		r.add(Linux, "queue:*/"+queueFiles[name]+"-*/"+name, value)
-	case strings.HasPrefix(file, "/sys/") || strings.HasPrefix(file, "/proc/"):
-		// Every file below these two directories is a setting: governors, huge pages, disk
-		// schedulers.
-		r.unread()
-	default:
-		// echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf: the text itself is the setting.
-		// echo -e and printf write several lines at once.
-		known := false
-		for _, line := range strings.Split(value, `\n`) {
-			line = strings.TrimSpace(line)
-			known = r.etcSystem(line) || r.assignment(line) || r.moduleOptions(line) || r.writtenRegistry(line) || known
-			// A command that goes into a script: echo "ethtool -K \$2 tso off" >> FILE. What goes into
-			// a log only reports it.
-			if settingCommands.MatchString(line) && !strings.Contains(strings.ToLower(file), "log") {
-				known = r.commands(splitCommands(line)) || known
-			}
-		}
-		return known
-	}
-	return true
-}
-
-// looped replaces the variable of a loop at the beginning of a file's name by what the loop goes
-// over: for f in /sys/class/net/eth0/queues/rx-*/rps_flow_cnt; do echo 4096 > $f.
-func (r *reader) looped(file string) string {
-	name, rest, _ := strings.Cut(strings.TrimPrefix(file, "$"), "/")
-	if list := r.loops[strings.Trim(name, "{}")]; list != "" && strings.HasPrefix(file, "$") {
-		return strings.TrimSuffix(list+"/"+rest, "/")
-	}
-	return file
-}
-
-// loop remembers what a loop goes over: its last word, since all of them are files of one kind.
-func (r *reader) loop(c, _ command) bool {
-	if len(c.words) > 3 && c.words[2] == "in" {
-		if r.loops == nil {
-			r.loops = map[string]string{}
-		}
-		r.loops[c.words[1]] = c.words[len(c.words)-1]
-	}
-	return false
-}
-
-// queueFiles are the files of a queue in /sys/class/net that are settings, with the kind of queue
-// that has them. Source: Documentation/ABI/testing/sysfs-class-net-queues.
-var queueFiles = map[string]string{"rps_cpus": "rx", "rps_flow_cnt": "rx", "xps_cpus": "tx", "xps_rxqs": "tx"}
 
 // number returns a number of a Windows command line, decimal or 0x, in decimal, as the facts have
 // it. Other values (a string, a variable) stay unchanged.

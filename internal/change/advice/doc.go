@@ -12,13 +12,15 @@
 // Texts may mix forms freely; the parser recognises a form by its content: sysctl.conf and
 // sysctl.d, loader.conf and rc.conf, lines of a kernel configuration, modprobe.d, parameters of
 // modules in GRUB_CMDLINE_LINUX, shell commands (sysctl, ethtool, ip, ifconfig, route, tc,
-// mii-tool, modprobe, mount, echo into /proc and /sys, ndd, ipadm, dladm) with or without a prompt,
-// through ssh or another shell, in units of systemd, or put into a script by echo, init.rc of
-// Android, driver files of Solaris, .reg files, reg add, netsh, PowerShell, named.conf,
-// unbound.conf, TuneD profiles, and bare names that can denote only one setting. A name and its
-// value may be a pair of YAML, JSON, Nix, Puppet or Chef, two entries of one item ("name: …",
-// "value: …"), or a row of a table; backquotes and HTML around them are taken off. It skips a line
-// of no known form if it is a sentence, and reports it as Unknown if it looks like a setting.
+// mii-tool, modprobe, mount, echo into /proc and /sys, ndd, ipadm, dladm, nmcli) with or without a
+// prompt, through ssh or another shell, in units of systemd, in strings and lists of words of a
+// program, or put into a script by echo, init.rc of Android, files of NetworkManager,
+// systemd.link(5), interfaces(5) and netplan, driver files of Solaris, .reg files, reg add, netsh,
+// PowerShell, named.conf, unbound.conf, TuneD profiles, and bare names that can denote only one
+// setting. A name and its value may be a pair of YAML, JSON, Nix, Puppet or Chef, two entries of
+// one item ("name: …", "value: …"), or a row of a table; backquotes and HTML around them are taken
+// off. It skips a line of no known form if it is a sentence, and reports it as Unknown if it looks
+// like a setting.
 //
 // The names of FreeBSD, NetBSD, OpenBSD and macOS overlap. What only one of them has decides for
 // the whole text; without it the names are FreeBSD's. OpenBSD and macOS are recognised and not
@@ -56,8 +58,10 @@
 // shell and for regedit.
 //
 // Distributions backport changes to older kernels, so a release is less informative for them than
-// for kernel.org. Shell is read line by line and not interpreted: variables keep their names, and
-// every branch counts as executed. Of PowerShell the cmdlets for TCP, IP, NICs, SMB and the
-// registry are read; other Set- cmdlets of the network are listed as not understood. HP-UX and AIX
-// (no -o, chdev) are not read.
+// for kernel.org. Shell is not executed: a variable that the text gives one literal value, the
+// items of a loop that are written out, and the arguments of a function of the text are put in
+// their places; other variables keep their names, and every branch counts as executed. What loops
+// and functions become is bounded (4 MiB, 64 items, calls three deep). Of PowerShell the cmdlets
+// for TCP, IP, NICs, SMB and the registry are read; other Set- cmdlets of the network are listed as
+// not understood. HP-UX and AIX (no -o, chdev) are not read.
 package advice

@@ -78,6 +78,9 @@ func (r *reader) ethtool(c command) bool {
 	// nothing, may come before.
 	option, device, rest := c.words[1], c.words[2], c.words[3:]
 	if section, ok := ethtoolSections[option]; ok {
+		if len(rest) == 1 {
+			r.unread() // a variable that holds names and values
+		}
 		pairs(rest, func(name, value string) {
 			name = strings.ToLower(name)
 			if full, ok := ethtoolFeatures[name]; ok && section == "feature." {

@@ -24,6 +24,9 @@ var loneName = regexp.MustCompile(`^(?:-\s*)?(?:(?:name|key|title)\s*(?:=>|:|=)\
 // do, sysctl::value { "NAME": value => 1 }.
 var blockHead = regexp.MustCompile(`^[\w:]*sysctl[\w:]*\s*\{?\s*["'](` + namePattern + `)["']\s*(?::|do\b)?\s*(.*)$`)
 
+// expected is the head of what a test of Puppet expects: contain_sysctl('NAME').with({.
+var expected = regexp.MustCompile(`\bcontain_sysctl\w*\(["'](` + namePattern + `)["']\)\.with\(\{?$`)
+
 // valueLine is the value that belongs to a name above it.
 var valueLine = regexp.MustCompile(`^(?:-\s*)?["']?value["']?\s*(=>|:|=|\s)\s*(.+?)\s*,?\s*\}?$`)
 
@@ -48,6 +51,13 @@ var wordValued = regexp.MustCompile(`congestion_control|default_qdisc|cc\.algori
 func (r *reader) pair(text string) bool {
 	if m := inlineBlock.FindStringSubmatch(text); m != nil {
 		return r.block(m[1], m[2])
+	}
+	if m := helper.FindStringSubmatch(text); m != nil && r.sysctl(m[1], plainValue(m[2])) {
+		return true
+	}
+	if m := expected.FindStringSubmatch(text); m != nil {
+		r.pending = m[1]
+		return true
 	}
 	if m := blockHead.FindStringSubmatch(text); m != nil {
 		r.pending = m[1]
@@ -104,8 +114,9 @@ func (r *reader) attribute(keys, value string) bool {
 			return r.block(name, value)
 		}
 	}
-	// The hash of a recipe's own names: default['sysctl']['rmem_max'].
-	if slices.Contains(parts, "sysctl") {
+	// The hash of a recipe's own names: default['sysctl']['rmem_max'], or the table of a script for
+	// files of /proc/sys/net: ["rmem_max"]=26214400.
+	if slices.Contains(parts, "sysctl") || len(parts) == 1 && numbers.MatchString(plainValue(value)) {
 		if name := netNameOf(parts[len(parts)-1]); name != "" {
 			return r.block(name, value)
 		}
@@ -200,12 +211,16 @@ func (r *reader) within(text string) bool {
 	found := false
 	for _, m := range inlineCode.FindAllStringSubmatch(text, -1) {
 		code := strings.TrimSpace(m[1])
-		found = r.commands(splitCommands(code)) || r.assignment(code) || r.pair(code) || found
+		found = r.commands(splitCommands(code)) || r.assignment(code) || r.pair(code) || r.lastPart(code) || found
 	}
 	if found || r.quoted(text) {
 		return true
 	}
-	for _, m := range embedded.FindAllStringSubmatch(text, -1) {
+	all := embedded.FindAllStringSubmatch(text, -1)
+	for i, m := range all {
+		if i+1 < len(all) && all[i+1][1] == m[1] && changed.MatchString(text) {
+			continue // change A=1 to A=2
+		}
 		found = r.sysctl(m[1], plainValue(m[2])) || found
 	}
 	if m := helper.FindStringSubmatch(text); m != nil && !found {
@@ -213,6 +228,26 @@ func (r *reader) within(text string) bool {
 	}
 	return found
 }
+
+// lastPart reads the last part of a name and its value, in a page: tcp_sack: 0. It is read if one
+// sysctl alone ends so.
+func (r *reader) lastPart(code string) bool {
+	m := lastPartLine.FindStringSubmatch(code)
+	if m == nil {
+		return false
+	}
+	tracking := "net.netfilter." + m[1]
+	if strings.HasPrefix(m[1], "nf_conntrack_") && slices.Contains(netNames()[tree(tracking)], tracking) {
+		return r.sysctl(tracking, m[2])
+	}
+	name := netNameOf(m[1])
+	return name != "" && r.sysctl(name, m[2])
+}
+
+var lastPartLine = regexp.MustCompile(`^([a-z]+_[a-z0-9_]+)\s*[:=]\s*(\d+)$`)
+
+// changed is a sentence that gives the value of before as well.
+var changed = regexp.MustCompile(`(?i)\b(?:change|from)\b.*\sto\s`)
 
 // helper is a function or a script of the text's author that takes a name and a value:
 // set_sysctl NAME VALUE. It is one word, because a sentence has several before the name.
@@ -223,8 +258,14 @@ var helper = regexp.MustCompile(`^[\w./-]+\s+["']?(` + namePattern + `)["']?\s+(
 // read.
 var mentioned = regexp.MustCompile(`(?:^|[\s"'` + "`" + `(|])(` + namePattern + `)["'` + "`" + `]?[\s:=|(].*\d`)
 
+// taskTitle is the name of a task of Ansible, which is a sentence.
+var taskTitle = regexp.MustCompile(`^(?:-\s+)?name:\s+["']?(?:[A-Z][a-z]+\s|\S+\s+to\s)`)
+
 // mentions reports whether a line gives a value for a setting in words.
 func mentions(text string) bool {
+	if taskTitle.MatchString(text) {
+		return false
+	}
 	m := mentioned.FindStringSubmatch(text)
 	if m == nil {
 		return false
@@ -235,7 +276,7 @@ func mentions(text string) bool {
 
 // variablePattern are the forms in which scripts, templates and pages leave a value open: $NAME,
 // %NAME%, %%i, {{ name }}, <value>, @NAME@, an ellipsis.
-var variablePattern = regexp.MustCompile(`\$\w|\$[({]|%%?\w+|\{\{|<[\w /-]+>|@\w+@|^\.\.\.$|…|^[A-Z]$|^[NX]+$`)
+var variablePattern = regexp.MustCompile(`\$\w|\$[({]|%%?\w+|\{\{|<[\w /-]+>|@\w+@|^\.\.\.$|…|^[A-Z]$|^[NX]+$|^\{\w*\}`)
 
 // isVariable reports whether a value is left open. A bare word such as bytes is not: the range of
 // the setting shows that it is no value.
@@ -246,8 +287,37 @@ var quotedText = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 
 // settingCommands are the commands that are read out of strings and out of the middle of a line:
 // they have no other use than to set something.
-var settingCommands = regexp.MustCompile(`(?i)^\s*(?:[/$]\S*/)?(?:netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
-	`sysctl|ethtool|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
+var settingCommands = regexp.MustCompile(`(?i)^\s*(?:sudo\s+)?(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
+	`sysctl|ethtool|ifconfig\s+\S+\s+(?:mtu|txqueuelen)|(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
+
+// writesKernel is a command that writes a file of the kernel, also in a loop.
+var writesKernel = regexp.MustCompile(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*(?:>|\btee(?:\s+-a)?)\s*["']?(?:/proc/sys/|/proc/irq/|/sys/|\$\w)`)
+
+// augeasSet is a change of a file by augeas: set NAME VALUE, in quotes.
+var augeasSet = regexp.MustCompile(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+)/)?(` + namePattern +
+	`)\s+("[^"]*"|'[^']*'|[^\s"']+)\s*["']`)
+
+// itemWithin are the parameters of Set-ItemProperty without the command, which is on another line.
+var itemWithin = regexp.MustCompile(`(?i)^\s*["']?\s*-name\s+["']?(\w+)["']?\s+-value\s+["']?(0x[0-9a-f]+|\d+)\b`)
+
+// argumentList are the words of a command in a list of strings: ["sysctl", "-w", "a.b=1"].
+var (
+	argumentList   = regexp.MustCompile(`[\[(]\s*(?:"[^"]*"|'[^']*')(?:\s*,\s*(?:"[^"]*"|'[^']*')){2,}\s*[\])]`)
+	betweenStrings = regexp.MustCompile(`["']\s*,\s*["']`)
+)
+
+// pairOfStrings is a name and a value as two strings of a program: ("net.core.rmem_max", "1").
+var pairOfStrings = regexp.MustCompile(`[({\[]\s*["'](` + namePattern + `)["']\s*,\s*["']([^"']+)["']\s*[)}\]]`)
+
+// regArguments are the arguments of reg add, which another function runs.
+var regArguments = regexp.MustCompile(`(?i)\badd\s+["'](hk\w+\\[^"']+)["']\s+/v\s+["']?(\w+)["']?\s+/t\s+\w+\s+/d\s+["']?(\w+)`)
+
+// registryCall is a function of a script with a key, a name and a number: R "HKLM:\…" "NAME" 1.
+var registryCall = regexp.MustCompile(`(?i)^[\w-]+\s+["'](hk\w+:?\\[^"']+)["']\s+["'](\w+)["']\s+["']?(0x[0-9a-f]+|\d+)["']?` +
+	`(?:\s+["']?dword["']?)?\s*$`)
+
+// asksFor stands before the name of a command that is looked for and not run.
+var asksFor = regexp.MustCompile(`(?i)get-(?:command|help)\s+$`)
 
 // cmdletWithin is a cmdlet anywhere in a line, up to the end of its pipeline.
 var cmdletWithin = regexp.MustCompile(`(?i)\b(?:set|enabled?|disabled?)-net(?:adap|tcp|udp|offload|ip)\w+\b[^|;}]*`)
@@ -256,7 +326,7 @@ var cmdletWithin = regexp.MustCompile(`(?i)\b(?:set|enabled?|disabled?)-net(?:ad
 var afterDo = regexp.MustCompile(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
 
 // setRegistry is a function of a script with the parameters of Set-ItemProperty.
-var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+-path\s+["']?(?:registry::)?hk\w+:?\\.*\s-name\s.*\s-value\s`)
+var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+-path\s+["']?(?:(?:registry::)?hk\w+:?\\|\$\w).*\s-name\s.*\s-value\s`)
 
 // registryTriple is a name, a type and a value in the call of a script's own function: call :reg
 // "%KEY%" TcpTimedWaitDelay REG_DWORD 30.
@@ -278,16 +348,45 @@ func (r *reader) quoted(text string) bool {
 	for _, m := range all {
 		inner := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'").Replace(m[1] + m[2])
 		inner = strings.TrimSuffix(inner, `\n`) // printf
-		if settingCommands.MatchString(inner) {
+		if settingCommands.MatchString(inner) || writesKernel.MatchString(inner) {
+			inner = r.script.inner(inner)
 			found = r.commands(splitCommands(inner)) || found
+		}
+	}
+	for _, m := range augeasSet.FindAllStringSubmatch(text, -1) {
+		found = r.sysctl(m[1], plainValue(m[2])) || found
+	}
+	for _, m := range argumentList.FindAllString(text, -1) {
+		words := strings.Trim(betweenStrings.ReplaceAllString(m, " "), `"'[]() `)
+		if settingCommands.MatchString(words+" ") && !found {
+			found = r.commands(splitCommands(words)) || found
+		}
+	}
+	for _, m := range pairOfStrings.FindAllStringSubmatch(text, -1) {
+		found = !found && numbers.MatchString(m[2]) && r.sysctl(m[1], m[2]) || found
+	}
+	if m := regArguments.FindStringSubmatch(text); m != nil && !found {
+		r.add(Windows, "registry:"+shortHive(m[1])+`\`+m[2], number(m[3]))
+		found = true
+	}
+	if m := registryCall.FindStringSubmatch(text); m != nil && !found {
+		r.add(Windows, "registry:"+shortHive(strings.Replace(m[1], ":", "", 1))+`\`+m[2], number(m[3]))
+		found = true
+	}
+	if m := itemWithin.FindStringSubmatch(text); m != nil && !found {
+		if name := bareNames()["registry"][m[1]]; name != "" {
+			r.add(Windows, name, number(m[2]))
+			found = true
 		}
 	}
 	if m := afterDo.FindStringSubmatch(text); m != nil && settingCommands.MatchString(m[1]) {
 		found = r.commands(splitCommands(m[1])) || found
 	}
 	if !found {
-		for _, m := range cmdletWithin.FindAllString(text, -1) {
-			found = r.commands(splitCommands(m)) || found
+		for _, at := range cmdletWithin.FindAllStringIndex(text, -1) {
+			if !asksFor.MatchString(text[:at[0]]) {
+				found = r.commands(splitCommands(strings.TrimRight(text[at[0]:at[1]], `"')`))) || found
+			}
 		}
 	}
 	if !found && setRegistry.MatchString(text) {

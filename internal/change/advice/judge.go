@@ -51,6 +51,13 @@ func (t Target) Judge(a Advice) []Judgement {
 	return all
 }
 
+// openName reports whether a text leaves open which setting it means: the last part of the name is
+// a variable. An interface, a queue or a key of the registry may be one.
+func openName(id string) bool {
+	last := id[strings.LastIndexAny(id, `.:/\`)+1:]
+	return strings.Contains(last, "$") && !strings.HasPrefix(id, "route:") && !strings.HasPrefix(id, "qos:")
+}
+
 // text holds the settings of a text as NAME=VALUE, for rules that depend on another setting.
 type text map[string]bool
 
@@ -103,6 +110,10 @@ func (t Target) judge(s Setting, usual OS, around text) Judgement {
 		o = usual
 	}
 	j := Judgement{Setting: s, For: o}
+	if openName(s.Knob) {
+		j.Verdict, j.Why = Unknown, "The name is a variable of the text."
+		return j
+	}
 	// Only a requested system can differ here: a user who passes --os linux for a .reg file wants
 	// to know the Linux setting to use instead.
 	if s.OS != "" && !o.covers(s.OS) {

@@ -101,6 +101,7 @@ func absent(id string) bool {
 	name = anyInterface(name)
 	parts := strings.Split(name, ".")
 	own := len(parts) == 3 && (parts[1] == "core" || parts[1] == "ipv4" || parts[1] == "ipv6")
+	own = own || len(parts) == 4 && parts[1] == "core"
 	ofInterface := len(parts) == 5 && parts[2] == "conf" && (parts[1] == "ipv4" || parts[1] == "ipv6")
 	// net.ipv6.default.accept_ra, without conf.
 	if len(parts) == 4 && (parts[1] == "ipv4" || parts[1] == "ipv6") && (parts[2] == "all" || parts[2] == "default") {

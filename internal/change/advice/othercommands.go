@@ -128,7 +128,7 @@ func (r *reader) netsh(c, _ command) bool {
 		}
 	}
 	// A template or an interface alone sets nothing.
-	if len(r.advice.Settings) == before && len(rest) > 1 {
+	if len(r.advice.Settings) == before && (len(rest) > 1 || strings.HasPrefix(r.shown, "|")) { // a value in another cell
 		r.unread()
 	}
 	return true

@@ -32,6 +32,7 @@ func (r *reader) ownFile(text string) {
 			continue
 		}
 		named[string(id)] = true
+		has[string(id)] = has[string(id)] || r.rename(string(id))
 		if !has[string(id)] {
 			r.line.number, r.shown = i+1, shortened(strings.TrimSpace(l))
 			r.add("", string(id), value)
@@ -42,6 +43,19 @@ func (r *reader) ownFile(text string) {
 		r.advice.Settings = append(ours, r.advice.Settings[read:]...)
 		r.advice.Unread = nil
 	}
+}
+
+// rename gives a setting of no named interface the one that a comment says, and reports whether
+// there is such a setting: a .link file chooses its interface by the address.
+func (r *reader) rename(id string) bool {
+	kind, rest, _ := strings.Cut(id, ":")
+	_, option, ok := strings.Cut(rest, "/")
+	at := slices.IndexFunc(r.advice.Settings, func(s Setting) bool { return s.Knob == kind+":*/"+option })
+	if !ok || at < 0 {
+		return false
+	}
+	r.advice.Settings[at].Knob = id
+	return true
 }
 
 // namedSetting returns the knob and the value that a comment names, with the line behind it; an

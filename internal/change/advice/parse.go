@@ -15,18 +15,22 @@ func Parse(data []byte) (Advice, error) {
 	}
 	text = withoutBlockComments(text)
 	r := &reader{
-		script:  strings.HasPrefix(text, "#!"),
-		grouped: groupIntoFile.MatchString(text),
-		used:    usedVariables(text),
-		tuned:   sysctlSection.MatchString(text),
+		isScript: strings.HasPrefix(text, "#!"),
+		grouped:  groupIntoFile.MatchString(text),
+		used:     usedVariables(text),
+		tuned:    sysctlSection.MatchString(text),
+		of:       interfaceFile{keyfile: keyfileHead.MatchString(text), netplan: netplanHead.MatchString(text)},
 	}
 	lines, physical := logicalLines(text)
 	r.advice.Lines = physical
+	r.script = newScript(text, lines)
 	for _, l := range lines {
 		r.line, r.shown = l, shortened(l.text)
+		if r.script.body[l.number] {
+			continue // its calls are read
+		}
 		for _, p := range pieces(l.text) {
-			r.line.text = p
-			r.read()
+			r.readLine(p, 0)
 		}
 	}
 	r.ownFile(text)
@@ -39,15 +43,19 @@ func Parse(data []byte) (Advice, error) {
 // later line.
 type reader struct {
 	advice      Advice
-	script      bool              // the text begins with #!, so that # always begins a comment
+	script      *script           // variables, loops and functions
+	isScript    bool              // the text begins with #!, so that # always begins a comment
 	grouped     bool              // a group of commands of the text writes into a file
 	used        map[string]bool   // variables that the text uses, so that their assignments are no settings
 	key         string            // registry key that values belong to, HKLM\…
 	section     string            // [section] of an ini file, without the part behind a dot
+	of          interfaceFile     // files of interfaces
 	tuned       bool              // the sections are those of a TuneD profile
 	valueColumn int               // of the present table; 0: the column behind the name
 	pending     string            // sysctl whose value follows
 	loops       map[string]string // variables of loops over files
+	nested      int               // commands within commands, and strings within strings
+	tableKey    string            // registry key of a table of PowerShell that is open
 	line        line
 	shown       string // the line as settings carry it
 }
@@ -110,7 +118,8 @@ func (r *reader) read() {
 		}
 		return
 	}
-	if r.commands(commands) || r.profile(text) || r.list(text) {
+	if listInCode.MatchString(text) && r.within(text) || r.keyTable(text) || r.commands(commands) || r.profile(text) ||
+		r.interfaceLine(text) || r.list(text) {
 		return
 	}
 	for _, form := range []func(string) bool{
@@ -128,8 +137,9 @@ func (r *reader) read() {
 	if unitSections[r.section] && unitKey.MatchString(text) {
 		return
 	}
-	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") ||
-		mentions(text) || tableOfNet.MatchString(text) {
+	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") &&
+		!headOfBlock.MatchString(text) ||
+		mentions(text) || tableOfNet.MatchString(text) || hidden.MatchString(text) {
 		r.unread()
 	}
 }
@@ -156,8 +166,11 @@ func (r *reader) assignsVariable(text string) bool {
 	if !shellVariable.MatchString(text) {
 		return false
 	}
+	if counted.MatchString(text) {
+		return true
+	}
 	name, _, _ := strings.Cut(text[strings.LastIndex(text[:strings.Index(text, "=")], " ")+1:], "=")
-	return r.script || r.used[strings.TrimSuffix(name, "+")]
+	return r.isScript || r.used[strings.TrimSuffix(name, "+")]
 }
 
 // commands passes the commands of a line to their readers, and reports whether a reader understood
@@ -165,6 +178,13 @@ func (r *reader) assignsVariable(text string) bool {
 func (r *reader) commands(commands []command) bool {
 	// All of them are asked, also behind one that was understood: modprobe e1000 && ethtool -G eth0
 	// rx 4096.
+	const most = 8
+	if r.nested >= most {
+		r.unread()
+		return true
+	}
+	r.nested++
+	defer func() { r.nested-- }()
 	known := false
 	for i, c := range commands {
 		var from command
@@ -193,8 +213,26 @@ var shellVariable = regexp.MustCompile(`^(?:export |local |readonly |set )?[A-Za
 // and text after it.
 var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
 
-// tableOfNet is a row of a table for a name below net that no system here has, with a number.
-var tableOfNet = regexp.MustCompile("^\\|\\s*[`\"]?net\\.[a-z][a-z0-9_]*(?:\\.\\w+)+[`\"]?\\s*\\|.*\\d")
+// headOfBlock begins a list, a set or a text of Nix or another language; its content is on lines
+// of its own, or has no number.
+var headOfBlock = regexp.MustCompile(`^[A-Za-z_]\w*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
+
+// counted is an assignment of what the shell works out.
+var counted = regexp.MustCompile(`^\w+=\$\(\([^()]*\)\)$`)
+
+// listInCode are several commands within one pair of backquotes.
+var listInCode = regexp.MustCompile(
+	"(?i)`\\s*(?:netsh|reg add|(?:set|new|enable|disable)-\\w+|sysctl|ethtool)\\s[^`]*;[^`]*`")
+
+// hidden is a command that sets something of the network, in a line of a form that is not read.
+var hidden = regexp.MustCompile(`(?i)\b(?:netsh\s+int\w*\s+\w+\s+set|reg(?:\.exe)?\s+add\s+\S*hk|ethtool\s+-[KGCLA]\s|` +
+	`(?:set|enable|disable)-netadapter(?:lso|rsc|rss|checksum|advanced)\w*\s+-|sysctl\s+-w\s+\w+\.|` +
+	`ifconfig\s+\S+\s+(?:mtu|txqueuelen)\s|ip\s+link\s+set\s+\S.*\s(?:mtu|txqueuelen)\s)|["']802-3-ethernet\.mtu["']`)
+
+// tableOfNet is a row of a table for a name below net that no system here has, for two names, or
+// for a keyword of a NIC, with a number.
+var tableOfNet = regexp.MustCompile("^\\|\\s*`\\*[A-Z]\\w+`\\s*\\|.*\\d|" +
+	"^\\|\\s*[`\"]?net\\.[a-z][a-z0-9_]*(?:\\.\\w+)+[`\"]?\\s*[,|].*\\|.*\\d")
 
 // prompt is the prompt of a shell before a command, in texts copied from a terminal: "# ",
 // "Solaris# ", "root@host:~# ", "[root@host ~]# ", "$", "C:\>", "PS C:\> ". The sign may have
@@ -207,7 +245,7 @@ var prompt = regexp.MustCompile(`^(?:(?:PS )?(?:\[[^\]]*\]|[\w.@~:/\\-]*)\s?[#$%
 // #! it is a comment; elsewhere it is a prompt when a command that we know follows, because that is
 // how instructions are written down.
 func (r *reader) uncommented(text string) ([]command, bool) {
-	if p := prompt.FindString(text); p != "" && !r.script {
+	if p := prompt.FindString(text); p != "" && !r.isScript {
 		rest := splitCommands(text[len(p):])
 		if len(rest) > 0 && commandTable(rest[0].unwrap().name()) != nil {
 			return rest, true
@@ -226,7 +264,9 @@ func (r *reader) uncommented(text string) ([]command, bool) {
 var runner = regexp.MustCompile(`^(?:run|exec|execute|safe|try|retry|quiet|silent|do)(?:_\w+)?$`)
 
 // unitSections are sections of systemd's units whose other lines set nothing of the network.
-var unitSections = map[string]bool{"Unit": true, "Service": true, "Install": true, "Timer": true, "Socket": true}
+var unitSections = map[string]bool{"Unit": true, "Service": true, "Install": true, "Timer": true, "Socket": true,
+	"CAN": true, "Address": true, "DHCP": true, "DHCPv4": true, "DHCPv6": true, "IPv6AcceptRA": true, "NetDev": true,
+	"VLAN": true, "Bond": true, "WireGuard": true, "WireGuardPeer": true, "RoutingPolicyRule": true}
 
 // unitKey is a key of a unit. A script that writes one goes on behind it with lines of its own.
 var unitKey = regexp.MustCompile(`^[A-Z][A-Za-z]+\s*=`)
@@ -244,6 +284,23 @@ func (r *reader) command(c, from command) bool {
 		strings.HasPrefix(c.words[0], "$") && commandTable(rest.name()) != nil {
 		c.words = rest.words
 	}
-	f := commandTable(c.name())
-	return f != nil && f(r, c, from)
+	if f := commandTable(c.name()); f != nil {
+		return f(r, c, from)
+	}
+	return r.shellBehind(c)
+}
+
+// shellBehind reads the command of a shell that an unknown program runs: docker exec NAME sh -c
+// '…'.
+func (r *reader) shellBehind(c command) bool {
+	for i := 1; i+2 < len(c.words); i++ {
+		inner := command{words: c.words[i:]}
+		switch inner.name() {
+		case "sh", "bash", "ash", "dash", "busybox":
+			if strings.HasPrefix(c.words[i+1], "-") && strings.HasSuffix(c.words[i+1], "c") {
+				return r.shell(inner, command{})
+			}
+		}
+	}
+	return false
 }

@@ -46,7 +46,8 @@ var systemWords = []struct {
 }{
 	{NetBSD, regexp.MustCompile(`\bNetBSD\b`)},
 	{OpenBSD, regexp.MustCompile(`\bOpenBSD\b`)},
-	{Darwin, regexp.MustCompile(`(?i)\b(?:mac ?os|os ?x|darwin)\b`)},
+	{Darwin, regexp.MustCompile(`(?i)\b(?:mac ?os|os ?x|darwin|networksetup|pmset|brew install|` +
+		`defaults write)\b|/Library/Launch|/usr/sbin/sysctl\b`)},
 	{FreeBSD, regexp.MustCompile(`\b(?:FreeBSD|pfSense|OPNsense)\b`)},
 }
 

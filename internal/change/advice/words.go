@@ -1,6 +1,9 @@
 package advice
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // command is one simple command of a shell: its words without quotes, and the file that its output
 // goes to.
@@ -66,6 +69,17 @@ func splitCommands(text string) []command {
 			word.WriteByte(c)
 		case c == '"' || c == '\'':
 			quote, inWord = c, true
+		case c == '<' && placeholder.MatchString(text[i:min(len(text), i+40)]):
+			name := placeholder.FindString(text[i:min(len(text), i+40)])
+			word.WriteString(name) // <interface>, which the reader is to fill in
+			i += len(name) - 1
+			inWord = true
+		// $(…) and $((…)) are part of a word, whatever is in them.
+		case c == '$' && i+1 < len(text) && text[i+1] == '(':
+			n := substitution(text[i:])
+			word.WriteString(text[i : i+n])
+			i += n - 1
+			inWord = true
 		case c == '\\' && i+1 < len(text) && !alphanumeric(text[i+1]) && text[i+1] != '{' && text[i+1] != '\\':
 			i++
 			word.WriteByte(text[i])
@@ -106,6 +120,26 @@ func splitCommands(text string) []command {
 	return all
 }
 
+// placeholder is a word that a page leaves to its readers.
+var placeholder = regexp.MustCompile(`^<[A-Za-z][\w -]*>`)
+
+// substitution returns the length of the $(…) that a text begins with; 1 if nothing closes it.
+func substitution(text string) int {
+	const longest = 400 // so that a line of nothing else is read in one pass
+	depth := 0
+	for i := 1; i < len(text) && i < longest; i++ {
+		switch text[i] {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return 1
+}
+
 // alphanumeric considers ASCII only, as the words of the shell do.
 func alphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
@@ -123,7 +157,7 @@ var before = map[string]bool{
 // (sudo -u root) then stands where the command would, and the line is not read: better than reading
 // it wrongly.
 func (c command) unwrap() command {
-	for len(c.words) > 1 && before[c.name()] {
+	for len(c.words) > 1 && (before[c.name()] || c.words[0] == "RUN") { // RUN of a Dockerfile
 		c.words = c.words[1:]
 		for len(c.words) > 1 && strings.HasPrefix(c.words[0], "-") {
 			c.words = c.words[1:] // sudo -n
