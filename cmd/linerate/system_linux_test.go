@@ -257,9 +257,11 @@ func (h *host) services() {
 }
 
 // changes are persisted, cut off by a loss of power, recovered by the unit, checked and undone;
-// after a restart nothing of them is left.
+// after a restart nothing of them is left. The far side is enabled meanwhile, and comes back with
+// both boots.
 func (h *host) changes() {
-	untouched := h.tree()
+	h.keepFarSide()
+	untouched, names := h.tree(), h.sh(named)
 	h.says(values, defaults...)
 
 	h.endUnits()
@@ -275,6 +277,7 @@ func (h *host) changes() {
 	h.boot()
 
 	h.dispatched()
+	h.farSideIsBack()
 	h.says(values, tuned...)
 	h.says("linerate persist --check --json | grep -o '\"state\":\"[a-z]*\"' | sort | uniq -c", "7 \"state\":\"held\"")
 	h.unitRan()
@@ -294,9 +297,16 @@ func (h *host) changes() {
 
 	h.says(values, defaults...)
 	h.same(untouched, "after one more restart")
-	h.says("find / -xdev -name '*linerate*' -not -path '/var/lib/linerate*' -not -path '/usr/local/*'")
+	if diff := cmp.Diff(names, h.sh(named)); diff != "" {
+		h.t.Errorf("files by name (-before +after):\n%s", diff)
+	}
 	h.says("systemctl show -p LoadState linerate-recover", "LoadState=not-found")
+	h.farSideIsBack()
+	h.endFarSide()
 }
+
+// named lists the files with the name of the program outside its state and its own place.
+const named = "find / -xdev -name '*linerate*' -not -path '/var/lib/linerate*' -not -path '/usr/local/*' | sort"
 
 func (h *host) same(before, when string) {
 	h.t.Helper()
