@@ -15,7 +15,7 @@ import (
 var ErrNoFile = errors.New("no file of this host makes the change survive a restart")
 
 // persist makes a kept change survive a restart. A change whose value another program has replaced
-// is left as it is: its file would bring a value back that nobody wants any more.
+// is left as it is: its file would replace the value of that program at the next start.
 func (e *Executor) persist(ctx context.Context, j *journal.Journal, o order.Order, c journal.Change) order.Answer {
 	done := order.Answer{Order: o.ID, Code: order.Persisted, Change: c.ID, Value: c.To}
 	switch {

@@ -240,7 +240,8 @@ func (c *Conductor) Again(ctx context.Context, id string, kind Kind, valid time.
 		d.Hosts = append(d.Hosts, one)
 	}
 	// Of a rollout that is not done, an undo without an order is its end.
-	if (kind == Undo || kind == Persist) && phase == rollout.Done && !slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Of != "" }) {
+	none := !slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Of != "" })
+	if (kind == Undo || kind == Persist) && phase == rollout.Done && none {
 		silent := ""
 		if n := len(d.Missing); n > 0 {
 			silent = fmt.Sprintf(", and %d hosts give no report", n)

@@ -23,7 +23,7 @@ func (m *Machine) keep() {
 	}
 	m.phase, m.reason, m.since = Keeping, "", m.now
 	for i := range m.hosts {
-		m.hosts[i].seen = m.now // nobody has listened since the rollout was done
+		m.hosts[i].seen = m.now // the hub has not listened since the rollout was done
 		if h := &m.hosts[i]; h.state == Committed || h.state == NotPersistable {
 			h.state = Committed // a person has signed anew, perhaps because a policy has changed
 			h.attempt++
@@ -53,7 +53,7 @@ func (m *Machine) persistAnswered(h *track, id string, code order.Code) {
 	}
 }
 
-// unsigned takes out a host that gave no report, so that nobody could sign an order for it.
+// unsigned takes out a host that gave no report, so that no person could sign an order for it.
 func (m *Machine) unsigned(h *track) {
 	if m.phase == Keeping && h.state == Committed {
 		h.state = Lost

@@ -66,8 +66,8 @@ func TestPersisted(t *testing.T) {
 	cut(string(small))
 }
 
-// TestPersistsOnlyWhatIsProven: a rollout that is halted, or of which nobody has seen a benefit,
-// makes nothing permanent, and a hub that stops or restarts ends the phase.
+// TestPersistsOnlyWhatIsProven: a rollout that is under way, or whose benefit is not proven, makes
+// nothing permanent, and a hub that stops or restarts ends the phase.
 func TestPersistsOnlyWhatIsProven(t *testing.T) {
 	f := newFleet(t, 40, 3)
 	for f.hub.m.Stage() < rollout.Wave10 {

@@ -53,8 +53,8 @@ const (
 	Resumed  Kind = "resumed"  // By: a person
 	Stopped  Kind = "stopped"  // By: a person
 	UndoAll  Kind = "undo-all" // By: a person
-	// PersistAll is by a person, of a rollout that is done. Unsigned follows for each Host whose
-	// order nobody has signed, because it gave no report.
+	// PersistAll is by a person, of a rollout that is done. Unsigned follows for each Host without a
+	// signed order, because it gave no report.
 	PersistAll Kind = "persist-all"
 	Unsigned   Kind = "unsigned"
 	Started    Kind = "started" // the hub has started again
