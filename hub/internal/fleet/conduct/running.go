@@ -336,7 +336,7 @@ const orderWithin = 70 * time.Second
 
 // send hands an order to a host.
 func (r *running) send(ctx context.Context, tasks *sync.WaitGroup, host int, verb order.Verb, envelope []byte) {
-	id := r.kept.Draft.Plan.Hosts[host].ID
+	id, generation := r.kept.Draft.Plan.Hosts[host].ID, r.kept.Draft.Generation
 	tasks.Go(func() {
 		ctx, stop := context.WithTimeout(ctx, orderWithin)
 		defer stop()
@@ -347,6 +347,9 @@ func (r *running) send(ctx context.Context, tasks *sync.WaitGroup, host int, ver
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		if verb == order.Persist && generation != r.kept.Draft.Generation {
+			return // people have signed anew: a late refusal is not one of the present order
+		}
 		r.answers[host] = a
 		_ = r.noteLocked(rollout.Event{Kind: rollout.Answered, Host: host, Verb: verb, Code: a.Code})
 	})
