@@ -138,6 +138,7 @@ func (a *app) orders(state, config string, log func(string)) (*executor.Executor
 	backend := live.New()
 	carry := executor.New(executor.Config{
 		Host: host, State: state, Keys: files.Keys, Policy: files.Policy, Read: backend.Read, BootID: sys.BootID, Log: log,
+		Files: orderedFiles,
 		Open: func() (*journal.Journal, error) {
 			guarded := hazard.Backend{Backend: backend, Warn: func(h hazard.Hazard) { log("an order sets " + h.String()) }}
 			options := journalOptions(state, guarded, journal.Deadline, "")

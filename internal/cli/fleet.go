@@ -35,7 +35,7 @@ installed beside it, or the first one in PATH, with the same arguments, streams 
 
   join, leave, node, invite               linerate-hub join, leave, node, invite
   status, hosts, ask, fetch, measure, key,
-  apply, halt, resume, undo, rollouts ... linerate-hub fleet ...
+  apply, halt, resume, persist, undo ...  linerate-hub fleet ...
 
 trust and distrust are linerate's own: root decides whose orders this host takes. linerate fleet
 COMMAND --help says more of each.`,

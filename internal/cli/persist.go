@@ -20,6 +20,7 @@ import (
 	"github.com/linerate/linerate/internal/change/persist"
 	"github.com/linerate/linerate/internal/host/owner"
 	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/peer/executor"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 )
@@ -178,6 +179,24 @@ func planPersist(host persist.Host, all []journal.Change, ids []string) ([]persi
 		steps = append(steps, planner.Plan(c))
 	}
 	return steps, nil
+}
+
+// orderedFiles plans the files of a change that people of a fleet order to persist. What needs a
+// person at this host, a line to write by hand or another file that would win, is refused.
+func orderedFiles(c journal.Change) ([]journal.File, error) {
+	host, done, err := persistOptions{root: "/"}.host()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	step := persist.New(host).Plan(c)
+	switch {
+	case step.Format == persist.ByHand:
+		return nil, fmt.Errorf("%w: by hand: %s", executor.ErrNoFile, step.Line)
+	case len(step.Conflicts) > 0:
+		return nil, fmt.Errorf("%w: %s would win at the next start", executor.ErrNoFile, step.Conflicts[0].File)
+	}
+	return step.Files, persist.Inside("/", step.Files)
 }
 
 // committed returns the changes to persist, oldest first: the named ones, or all that are

@@ -12,10 +12,10 @@ const (
 )
 
 // FleetPlanDocument is linerate.fleet-plan/1: a rollout before its first order, or what a person
-// signs to resume or undo one.
+// signs to resume, persist or undo one.
 type FleetPlanDocument struct {
 	Envelope
-	Kind      string `json:"kind"` // apply, resume or undo
+	Kind      string `json:"kind"` // apply, resume, persist or undo
 	Rollout   string `json:"rollout"`
 	Selection string `json:"selection,omitempty"`
 	Knob      string `json:"knob"`
@@ -84,7 +84,7 @@ type FleetRollout struct {
 	Metric string `json:"metric,omitempty"`
 	By     string `json:"by"` // who signed last
 	Reason string `json:"reason,omitempty"`
-	// Phase is ordering, soaking, collecting, halted, unwinding or done.
+	// Phase is ordering, soaking, collecting, halted, unwinding, persisting or done.
 	Phase  string `json:"phase"`
 	Stage  string `json:"stage"`
 	Halted string `json:"halted,omitempty"` // why it was halted, the last time

@@ -88,7 +88,7 @@ func exitStatus(err error) int {
 		return exitOK
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, errPartial), errors.Is(err, errHalted):
+	case errors.Is(err, errPartial), errors.Is(err, errHalted), errors.Is(err, errNotAll):
 		return exitPartial
 	case errors.Is(err, errTakenBack):
 		return exitRolledBack

@@ -138,7 +138,7 @@ No selection means every host.`,
 		c.AddCommand(withExits(sub, exitPartial, exitUnreachable))
 	}
 	for _, sub := range []*cobra.Command{a.applyCommand(f), a.againCommand(f, conduct.Resume),
-		a.againCommand(f, conduct.Undo), a.beginCommand(f)} {
+		a.againCommand(f, conduct.Persist), a.againCommand(f, conduct.Undo), a.beginCommand(f)} {
 		c.AddCommand(withExits(sub, exitPartial, exitRolledBack, exitUnreachable))
 	}
 	c.AddCommand(withExits(a.resolverCommand(f)), withExits(a.orderKeyCommand()), withExits(a.cosignCommand()))

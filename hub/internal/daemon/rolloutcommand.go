@@ -27,10 +27,11 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// The ends of a rollout that are no success: exit status 3 and 5.
+// The ends of a rollout that are no success: exit status 3, 5 and 3.
 var (
 	errHalted    = errors.New("the rollout is halted")
 	errTakenBack = errors.New("the change was taken back")
+	errNotAll    = errors.New("not all hosts have made the change permanent")
 )
 
 // signing are the flags of the commands that sign.
@@ -182,17 +183,24 @@ Each host carries out what its own policy and keys allow: see linerate agent --o
 	return c
 }
 
-// againCommand is `resume` or `undo`.
+// againCommand is `resume`, `persist` or `undo`.
 func (a *app) againCommand(f *runFlags, kind conduct.Kind) *cobra.Command {
 	var s signing
 	short := "Go on with a halted rollout, after you have looked at why"
 	long := `resume asks the hosts what became of their orders, shows what is left, and signs it anew. It is possible
 once every trial from before the halt has ended.`
-	if kind == conduct.Undo {
+	switch kind {
+	case conduct.Persist:
+		short = "Make the change of a rollout that is done and proven survive a restart of the hosts"
+		long = `persist asks the hosts which of them have the change, and signs an order for each to write it into the
+configuration that applies at its start. Hosts do so whose policy says persist: on, and which do not
+need another line by hand; by default the policy asks for two people. undo removes the files again.`
+	case conduct.Undo:
 		short = "Take a rollout back, on every host that still has the change"
 		long = `undo asks the hosts which of them have the change, and signs an order for each to take it back. The value
 from before is restored where no other program has set another one since. It works for a rollout that
 the hub has lost, too: the hosts know it.`
+	case conduct.Apply, conduct.Resume:
 	}
 	c := &cobra.Command{
 		Use: string(kind) + " ROLLOUT", Short: short, Long: long,
@@ -265,6 +273,12 @@ func (a *app) begin(cmd *cobra.Command, f *runFlags, signed desk.Signed, by stri
 	switch {
 	case doc.Phase == string(rollout.Halted):
 		return errHalted
+	case signed.Draft.Kind == conduct.Persist:
+		for _, s := range []rollout.State{rollout.Committed, rollout.NotPersistable, rollout.Lost} {
+			if doc.States[string(s)] > 0 {
+				return errNotAll
+			}
+		}
 	case doc.Halted != "" && signed.Draft.Kind != conduct.Undo:
 		return errTakenBack
 	}
@@ -365,20 +379,24 @@ const hostsShown = 40
 
 func writePlan(w io.Writer, doc *report.FleetPlanDocument) {
 	fmt.Fprintf(w, "%s %s: %s = %s on %d hosts\n", doc.Kind, doc.Rollout, doc.Knob, doc.To, len(doc.Hosts))
-	if doc.Metric != "" && doc.Kind != string(conduct.Undo) {
+	waves := doc.Kind == string(conduct.Apply) || doc.Kind == string(conduct.Resume)
+	if doc.Metric != "" && waves {
 		fmt.Fprintf(w, "judged by %s over %s; %d pairs an experiment; trials of %s\n", doc.Metric, span(doc.Window),
 			doc.Pairs, span(doc.Deadline))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if doc.Kind != string(conduct.Undo) {
+	if waves {
 		fmt.Fprintf(t, "\nstage\thosts\tclasses\n")
 		for _, s := range doc.Stages {
 			fmt.Fprintf(t, "%s\t%d\t%s\n", s.Name, s.Hosts, strings.Join(s.Classes, " "))
 		}
 	}
 	holds := "holds"
-	if doc.Kind == string(conduct.Undo) {
+	switch doc.Kind {
+	case string(conduct.Undo):
 		holds = "goes back to"
+	case string(conduct.Persist):
+		holds = "held before"
 	}
 	fmt.Fprintf(t, "\nhost\tstage\t%s\track\tsite\n", holds)
 	for _, h := range doc.Hosts[:min(len(doc.Hosts), hostsShown)] {

@@ -63,18 +63,26 @@ func TestUnits(t *testing.T) {
 		t.Fatal(err)
 	}
 	text["linerate-orders.service"] = string(orders)
-	name := filepath.Join(dir, "linerate-orders.service")
-	here := strings.ReplaceAll(string(orders), "/usr/local/bin/linerate", self)
-	if err := os.WriteFile(name, []byte(here), 0o644); err != nil {
+	keep, err := os.ReadFile("../../../dist/systemd/linerate-orders-persist.conf")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(analyze, "verify", name).CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("verify, with orders: %v\n%s", err, out)
-	}
-	// It writes to the kernel's settings, and has the host's network namespace, devices and users.
-	if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=28",
-		name).CombinedOutput(); err != nil {
-		t.Errorf("security, with orders: %v\n%s", err, out)
+	drop := strings.Replace(string(keep), "[Service]\n", "", 1)
+	for what, unit := range map[string]string{"with orders": string(orders),
+		"with orders that persist": strings.Replace(string(orders), "\n[Install]", "\n"+drop+"\n[Install]", 1)} {
+		name := filepath.Join(dir, "linerate-orders.service")
+		here := strings.ReplaceAll(unit, "/usr/local/bin/linerate", self)
+		if err := os.WriteFile(name, []byte(here), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(analyze, "verify", name).CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("verify, %s: %v\n%s", what, err, out)
+		}
+		// It writes to the kernel's settings, and has the host's network namespace, devices and users.
+		if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=28",
+			name).CombinedOutput(); err != nil {
+			t.Errorf("security, %s: %v\n%s", what, err, out)
+		}
 	}
 	for name, want := range map[string]string{
 		"linerate-orders.service": "\nExecStart=/usr/local/bin/linerate agent --orders --group linerate " +

@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -183,4 +184,39 @@ func TestStolenOrderKey(t *testing.T) {
 			h.deliver(sign(t, o, "ann", "bob"), order.KnobDenied)
 		}
 	}
+}
+
+// FuzzStolenOrderKey lets a thief of one key sign whatever he wants about a host with a kept change
+// whose policy lets two people persist. He changes what one person may, and makes nothing
+// permanent.
+func FuzzStolenOrderKey(f *testing.F) {
+	f.Add("o2", "persist", "o1", string(rmem), "212992", "4194304", uint64(5), uint64(9), int64(0), int64(3600), int64(0))
+	f.Add("o3", "try", "", string(ring), "256", "512", uint64(5), uint64(9), int64(-60), int64(3600), int64(60))
+	f.Add("o4", "try", "", string(rmem), "4194304", "8388608", uint64(6), uint64(9), int64(-60), int64(3600), int64(60))
+	f.Add("o5", "undo", "o1", string(rmem), "212992", "4194304", uint64(5), uint64(9), int64(0), int64(3600), int64(0))
+	f.Fuzz(func(t *testing.T, id, verb, of, name, expect, to string, epoch, serial uint64, from, until, deadline int64) {
+		h, try := persisting(t)
+		h.send(h.about(try, order.Commit), order.Committed)
+		at := epochStart.Unix()
+		o := order.Order{ID: id, Rollout: "r1", Host: "host-1", Verb: order.Verb(verb), Of: of, Epoch: epoch, Serial: serial,
+			Knob: knob.ID(name), Expect: knob.Value(expect), To: knob.Value(to), NotBefore: at + from, NotAfter: at + until,
+			Deadline: deadline}
+		payload, err := json.Marshal(o) // not Encode: a thief need not keep to the form
+		if err != nil {
+			t.Skip()
+		}
+		e := order.Envelope{Payload: payload}
+		e.Sign("ann", private("ann"))
+		data, err := e.Encode()
+		if err != nil {
+			t.Skip()
+		}
+		a := h.executor().Execute(t.Context(), data)
+		h.files(false)
+		h.holds(ring, "256")
+		h.holds(wmem, "212992")
+		if a.Code == order.Persisted || a.Code == order.InTrial && (deadline > 300 || knob.ID(name) != rmem) {
+			t.Errorf("%+v to %+v", a, o)
+		}
+	})
 }

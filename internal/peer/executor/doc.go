@@ -9,7 +9,8 @@
 //	try      compare the knob with the expected value; record the order; apply the new value as a
 //	         trial with its deadline; undo it at once where the kernel kept another value
 //	commit   keep the trial of the try that the order names, if it is still in force
-//	undo     take back the change of the try that the order names
+//	persist  write the files that make the kept change of the try survive a restart
+//	undo     take back the change of the try that the order names, and remove its files
 //
 // A guard process takes a trial back at its deadline, whatever becomes of the agent, the node, the
 // network and the hub. No order makes a trial longer: a try that arrives again only gets its answer
@@ -26,7 +27,7 @@
 //	during the write, or before the     a trial, until its      trial, then reverted
 //	answer                              guard takes it back
 //	during a commit                     trial or committed      interrupted, or committed
-//	during an undo                      any                     undone again
+//	during an undo or a persist         any                     carried out again
 //
 // # Units
 //
@@ -39,5 +40,5 @@
 // # Limits
 //
 // One order at a time. While another linerate has the journal open, the answer is busy and nothing
-// is recorded. A change is never persisted: a restart of the host ends it, and the report says so.
+// is recorded. Without a persist, a restart of the host ends a change, and the report says so.
 package executor

@@ -15,7 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/peer/policy"
 )
 
-// Config is where an executor finds what it needs. All fields are required except FS, Now and Log.
+// Config is where an executor finds what it needs. All fields are required except FS, Files,
+// Root, Now and Log.
 type Config struct {
 	Host  string     // the id of this host
 	State string     // the state directory: journal and ledger
@@ -28,8 +29,12 @@ type Config struct {
 	// Read returns what a knob holds.
 	Read   func(context.Context, knob.ID) (knob.Value, error)
 	BootID func() (string, error)
-	Now    func() time.Time // nil: time.Now
-	Log    func(string)     // receives a line for each order that changes something; may be nil
+	// Files plans the files that make a change survive a restart. An ErrNoFile says why there are
+	// none. nil: this host persists nothing.
+	Files func(journal.Change) ([]journal.File, error)
+	Root  string           // the directory that Files is about; "": /
+	Now   func() time.Time // nil: time.Now
+	Log   func(string)     // receives a line for each order that changes something; may be nil
 }
 
 // Executor carries out orders, one at a time. It is safe for concurrent use.
@@ -48,6 +53,9 @@ func New(c Config) *Executor {
 	}
 	if c.Log == nil {
 		c.Log = func(string) {}
+	}
+	if c.Root == "" {
+		c.Root = "/"
 	}
 	return &Executor{Config: c}
 }
@@ -91,7 +99,7 @@ func (e *Executor) Execute(ctx context.Context, data []byte) order.Answer {
 	switch {
 	case err != nil:
 		return answer(o.ID, order.IDReused, err)
-	case again && (o.Verb != order.Undo || known.Answer.Code != ""):
+	case again && (o.Verb != order.Undo && o.Verb != order.Persist || known.Answer.Code != ""):
 		a, err := e.standing(ctx, known)
 		if err != nil {
 			return answer(o.ID, order.Failed, err)
@@ -105,8 +113,8 @@ func (e *Executor) Execute(ctx context.Context, data []byte) order.Answer {
 	return e.carryOut(ctx, ledger, o, envelope.Payload, len(signers), again)
 }
 
-// carryOut judges and carries out an order that the ledger does not know, or an undo that a crash
-// has interrupted.
+// carryOut judges and carries out an order that the ledger does not know, or an undo or a persist
+// that a crash has interrupted.
 func (e *Executor) carryOut(ctx context.Context, ledger *order.Ledger, o order.Order, payload []byte, signers int,
 	again bool) order.Answer {
 	p, err := e.Policy()
@@ -146,7 +154,8 @@ func (e *Executor) carryOut(ctx context.Context, ledger *order.Ledger, o order.O
 // obey carries out an order that is recorded.
 func (e *Executor) obey(ctx context.Context, ledger *order.Ledger, j *journal.Journal, o order.Order, p policy.Policy,
 	signers int) order.Answer {
-	request := policy.Request{Knob: o.Knob, Trial: o.Trial(), Signers: signers, Undo: o.Verb == order.Undo}
+	request := policy.Request{Knob: o.Knob, Trial: o.Trial(), Signers: signers, Undo: o.Verb == order.Undo,
+		Persist: o.Verb == order.Persist}
 	if err := p.Change(request, e.Now()); err != nil {
 		return answer(o.ID, policyCode(err), err)
 	}
@@ -162,8 +171,11 @@ func (e *Executor) obey(ctx context.Context, ledger *order.Ledger, j *journal.Jo
 	if !found {
 		return answer(o.ID, order.NoTrial, fmt.Errorf("the try %s has changed nothing", o.Of))
 	}
-	if o.Verb == order.Commit {
+	switch o.Verb {
+	case order.Commit:
 		return e.commit(ctx, j, o, change)
+	case order.Persist:
+		return e.persist(ctx, j, o, change)
 	}
 	return e.undo(ctx, j, o, change)
 }
@@ -293,6 +305,8 @@ func policyCode(err error) order.Code {
 		return order.TrialTooLong
 	case errors.Is(err, policy.ErrSignatures):
 		return order.TooFewKeys
+	case errors.Is(err, policy.ErrPersist):
+		return order.PersistDenied
 	}
 	return order.KnobDenied
 }

@@ -64,7 +64,7 @@ func (h *host) executor() *executor.Executor {
 				"bob": private("bob").Public().(ed25519.PublicKey)}, nil
 		},
 		Policy: func() (policy.Policy, error) { return policy.Parse([]byte(h.policy)) },
-		BootID: func() (string, error) { return h.boot, nil }, Now: func() time.Time { return h.wall }})
+		Files:  fileOf, BootID: func() (string, error) { return h.boot, nil }, Now: func() time.Time { return h.wall }})
 }
 
 func (h *host) pass(d time.Duration) { h.up, h.wall = h.up+d, h.wall.Add(d) }

@@ -93,10 +93,16 @@ func (e *Executor) standing(ctx context.Context, entry order.Entry) (order.Answe
 		now.Code, now.Text = order.NotPersisted, "the host has restarted since"
 	case o.Verb == order.Undo:
 		// An undo that a crash has interrupted: it is carried out when it comes again.
+	case o.Verb == order.Persist && c.State != journal.Persisted:
+		// Likewise a persist.
 	case c.State == journal.Trial && o.Verb == order.Try:
 		now.Code, now.Value = order.InTrial, c.To
 	case c.State != journal.Trial:
 		now.Code, now.Value = order.Committed, c.To
+		if o.Verb == order.Persist { // the value comes back at the next start, whatever the knob holds now
+			now.Code = order.Persisted
+			break
+		}
 		// What another program has set since is reported and left alone.
 		value, err := e.Read(ctx, c.Knob)
 		if d, _ := knob.Catalogue().Lookup(c.Knob); err != nil {

@@ -12,6 +12,7 @@ const (
 	Undone       Code = "undone"        // Undo: the old value is back, or the change had ended before
 	Reverted     Code = "reverted"      // the trial has ended without a confirmation; the old value is back
 	NotPersisted Code = "not-persisted" // the host has restarted since, and holds the old value
+	Persisted    Code = "persisted"     // Persist: the value survives a restart
 	Interrupted  Code = "interrupted"   // a crash came between taking the order and its first write: nothing was written
 )
 
@@ -33,13 +34,16 @@ const (
 	ClassDenied  Code = "class-denied" // the change disturbs traffic more than the policy allows
 	HoursDenied  Code = "hours-denied" // outside the hours of the policy
 	TrialTooLong Code = "trial-too-long"
+	// PersistDenied: the policy does not let changes of the fleet survive a restart.
+	PersistDenied Code = "persist-denied"
 
 	ValueDiffers Code = "value-differs" // the knob does not hold the expected value
 	ValueRefused Code = "value-refused" // out of range, or the kernel refused it
 	ReadBack     Code = "read-back"     // the kernel kept another value; the old one is back
 	OnTrial      Code = "on-trial"      // another trial is in force
-	NoTrial      Code = "no-trial"      // Commit, Undo: the host has not taken the order that this is about
+	NoTrial      Code = "no-trial"      // the host has not taken the try that this is about
 	Foreign      Code = "foreign"       // another program has set the knob since; its value is left alone
+	NoFile       Code = "no-file"       // Persist: no file of this host can hold the change; the text says why
 	Busy         Code = "busy"          // another linerate has the journal open: send it again
 	Failed       Code = "failed"        // the host could not record or write; the text says why
 )
@@ -55,5 +59,5 @@ type Answer struct {
 
 // Acted reports whether the code says that the order was carried out, now or when it first arrived.
 func (c Code) Acted() bool {
-	return c == InTrial || c == Committed || c == Undone
+	return c == InTrial || c == Committed || c == Undone || c == Persisted
 }

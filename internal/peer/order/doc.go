@@ -3,9 +3,9 @@
 //
 // # Model
 //
-// An [Order] is one step of one change on one host: try (begin a trial), commit, or undo. A person
-// signs it with a key that the hub does not have; the hub only forwards it. A host takes an order
-// when all of these hold, and each failure has an answer of its own ([Code]):
+// An [Order] is one step of one change on one host: try (begin a trial), commit, persist, or undo.
+// A person signs it with a key that the hub does not have; the hub only forwards it. A host takes
+// an order when all of these hold, and each failure has an answer of its own ([Code]):
 //
 //   - the bytes are the canonical spelling of an order, and enough known keys have signed them
 //   - the order names this host, and the time lies between not-before and not-after

@@ -14,11 +14,13 @@ import (
 // Verb is a step of a change.
 type Verb string
 
-// The verbs. Commit and Undo name the order that they are about.
+// The verbs. All but Try name the try that they are about.
 const (
 	Try    Verb = "try"    // write the value as a trial, which ends at its deadline
 	Commit Verb = "commit" // keep a trial in force
 	Undo   Verb = "undo"   // take a trial or a kept change back
+	// Persist makes a kept change survive a restart.
+	Persist Verb = "persist"
 )
 
 // Limits of an order.
@@ -40,7 +42,7 @@ type Order struct {
 	Rollout   string     `json:"rollout"` // what the order is part of; the same form
 	Host      string     `json:"host"`    // the id of the one host that may take it; the same form
 	Verb      Verb       `json:"verb"`
-	Of        string     `json:"of,omitempty"` // Commit, Undo: the id of the order that began the trial
+	Of        string     `json:"of,omitempty"` // all but Try: the id of the order that began the trial
 	Epoch     uint64     `json:"epoch"`        // of the hub's rule: a host takes none lower than it has seen
 	Serial    uint64     `json:"serial"`       // rises with each order for the same knob of the host
 	Knob      knob.ID    `json:"knob"`
@@ -48,7 +50,7 @@ type Order struct {
 	To        knob.Value `json:"to"`     // the value after it
 	NotBefore int64      `json:"not_before_unix_seconds"`
 	NotAfter  int64      `json:"not_after_unix_seconds"`
-	// Deadline is how long the trial lasts; Commit and Undo have none.
+	// Deadline is how long the trial of a Try lasts; other verbs have none.
 	Deadline int64  `json:"deadline_seconds,omitempty"`
 	Reason   string `json:"reason,omitempty"` // one line
 }
@@ -129,7 +131,7 @@ func (o Order) check() error {
 		if o.Expect == o.To {
 			return errors.New("the new value is the expected one")
 		}
-	case Commit, Undo:
+	case Commit, Undo, Persist:
 		if !ValidName(o.Of) || o.Of == o.ID {
 			return fmt.Errorf("%s of %.70q: not the id of another order", o.Verb, o.Of)
 		}
@@ -137,7 +139,7 @@ func (o Order) check() error {
 			return fmt.Errorf("%s has no deadline", o.Verb)
 		}
 	default:
-		return fmt.Errorf("%.70q: not one of try, commit, undo", o.Verb)
+		return fmt.Errorf("%.70q: not one of try, commit, undo, persist", o.Verb)
 	}
 	return nil
 }

@@ -21,8 +21,9 @@
 //	  max_class: d1
 //	  max_deadline: 5m
 //	  hours: 01:00-05:00
+//	  persist: off              # on: kept changes may survive a restart
 //	  signatures: 1             # of different people, for d0 and d1
-//	  signatures_disturbing: 2  # for d2 and above
+//	  signatures_disturbing: 2  # for d2 and above, and to persist
 //
 // # Format
 //

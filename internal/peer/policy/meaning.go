@@ -37,8 +37,12 @@ func (c Changes) meaning() []string {
 	if n := c.Needs(knob.DisturbsBriefLoss); c.MaxClass > knob.DisturbsNewSockets && n > c.Needs(knob.DisturbsNewSockets) {
 		signed += fmt.Sprintf(", and %s of different people from class d2 on", counted(n, "signature"))
 	}
+	last := "A restart ends each change: none can be made permanent."
+	if c.Persist {
+		last = fmt.Sprintf("A confirmed change can be made permanent with %s.", counted(c.NeedsPersisting(), "signature"))
+	}
 	return []string{text, signed + ". An order to undo needs one, at any hour.",
-		fmt.Sprintf("A change that is not confirmed is taken back within %v, without the network.", c.MaxDeadline)}
+		fmt.Sprintf("A change that is not confirmed is taken back within %v, without the network.", c.MaxDeadline), last}
 }
 
 var classes = [...]string{"disturbs nothing", "affects new connections only", "loses packets for a moment",

@@ -103,7 +103,8 @@ var fields = map[string]func(*Policy, []string) error{
 		}
 		return nil
 	},
-	"changes.hours": func(p *Policy, w []string) (err error) { p.Changes.Hours, err = hours(w[0]); return err },
+	"changes.hours":   func(p *Policy, w []string) (err error) { p.Changes.Hours, err = hours(w[0]); return err },
+	"changes.persist": func(p *Policy, w []string) (err error) { p.Changes.Persist, err = onOff(w[0]); return err },
 	"changes.signatures": func(p *Policy, w []string) (err error) {
 		p.Changes.Signatures, err = number(w[0], 1, 4)
 		return err

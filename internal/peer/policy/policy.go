@@ -38,8 +38,10 @@ type Changes struct {
 	MaxClass    knob.Disturbance
 	MaxDeadline time.Duration // of a trial
 	Hours       Hours
+	// Persist lets orders make a kept change survive a restart.
+	Persist bool
 	// Signatures is how many people must sign a change of class d0 or d1, SignaturesDisturbing one
-	// of d2 and above. Both are at least 1.
+	// of d2 and above, or one that is to survive a restart. Both are at least 1.
 	Signatures           int
 	SignaturesDisturbing int
 }
@@ -83,6 +85,7 @@ var (
 	ErrHours        error = &refusal{"outside the hours of this host's policy"}
 	ErrTrialTooLong error = &refusal{"the trial lasts longer than the policy of this host allows"}
 	ErrSignatures   error = &refusal{"the policy of this host asks for more signatures"}
+	ErrPersist      error = &refusal{"the policy of this host does not let changes of the fleet survive a restart"}
 )
 
 type refusal struct{ text string }
@@ -93,11 +96,13 @@ func (r *refusal) Is(target error) bool { return target == fs.ErrPermission }
 // Request is one change that the fleet asks for.
 type Request struct {
 	Knob    knob.ID
-	Trial   time.Duration // 0 for a commit or an undo
+	Trial   time.Duration // 0 for all but a try
 	Signers int           // different people
 	// Undo goes back to the value before. It needs one signature, at any hour and of any class, and
 	// is refused only by the kill switch: going back is the safe side.
 	Undo bool
+	// Persist makes the change survive a restart.
+	Persist bool
 }
 
 // Change returns nil for a change that the policy allows now. The knob's class is that of the
@@ -125,7 +130,14 @@ func (p Policy) Change(r Request, now time.Time) error {
 	case r.Trial > c.MaxDeadline:
 		return fmt.Errorf("%s: %w: %v, at most %v", r.Knob, ErrTrialTooLong, r.Trial, c.MaxDeadline)
 	}
-	if need := c.Needs(d.Disturbance); r.Signers < need {
+	if r.Persist && !c.Persist {
+		return fmt.Errorf("%s: %w", r.Knob, ErrPersist)
+	}
+	need := c.Needs(d.Disturbance)
+	if r.Persist {
+		need = c.NeedsPersisting()
+	}
+	if r.Signers < need {
 		return fmt.Errorf("%s: %w: %d, not %d", r.Knob, ErrSignatures, need, r.Signers)
 	}
 	return nil
@@ -138,6 +150,10 @@ func (c Changes) Needs(class knob.Disturbance) int {
 	}
 	return max(c.Signatures, 1)
 }
+
+// NeedsPersisting is how many people must sign that a change survives a restart, whatever its
+// class: a restart is no way back from it any more.
+func (c Changes) NeedsPersisting() int { return max(c.SignaturesDisturbing, c.Signatures, 1) }
 
 func (c Changes) allows(id knob.ID) bool {
 	allowed := false

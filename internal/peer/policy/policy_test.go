@@ -108,6 +108,9 @@ func TestChange(t *testing.T) {
 	ask := func(id knob.ID, trial time.Duration, signers int) policy.Request {
 		return policy.Request{Knob: id, Trial: trial, Signers: signers}
 	}
+	persist := func(signers int) policy.Request {
+		return policy.Request{Knob: "sysctl:net.core.rmem_max", Signers: signers, Persist: true}
+	}
 	for what, c := range map[string]struct {
 		p    policy.Policy
 		r    policy.Request
@@ -126,6 +129,9 @@ func TestChange(t *testing.T) {
 		"without file": {policy.Default(), ask("sysctl:net.core.rmem_max", time.Minute, 4), at, policy.ErrKnob},
 		"kill switch": {parse(t, strings.Replace(whole, "off", "on", 1)), ask("sysctl:net.core.rmem_max",
 			0, 4), at, policy.ErrSwitchedOff},
+		"persist":      {parse(t, whole+"  persist: on\n"), persist(2), at, nil},
+		"persist, one": {parse(t, whole+"  persist: on\n"), persist(1), at, policy.ErrSignatures},
+		"persist, off": {p, persist(4), at, policy.ErrPersist},
 		"undo at any hour": {p, policy.Request{Knob: "sysctl:net.core.rmem_max", Signers: 1, Undo: true},
 			at.Add(5 * time.Hour), nil},
 		"undo of no one": {p, policy.Request{Knob: "sysctl:net.core.rmem_max", Undo: true}, at,
@@ -184,6 +190,18 @@ func TestMeaning(t *testing.T) {
 			"Each change needs 1 signature, and 2 signatures of different people from class d2 on. " +
 				"An order to undo needs one, at any hour.",
 			"A change that is not confirmed is taken back within 1m30s, without the network.",
+			"A restart ends each change: none can be made permanent.",
+		},
+		strings.Replace(whole, "  signatures_disturbing: 2", "  persist: on", 1): {
+			"The fleet can run load tests for 60 seconds an hour, with at most 25 % of the rate of the link, " +
+				"from 22:00 to 06:00 local time.",
+			"The other end of a test must be one of group:lab, 10.0.0.0/8, 2001:db8::/32.",
+			"The fleet can change sysctl:net.core.*, ethtool:*/ring.rx except sysctl:net.core.busy_poll, " +
+				"up to class d2 (loses packets for a moment), from 01:00 to 05:00 local time.",
+			"Each change needs 1 signature, and 2 signatures of different people from class d2 on. " +
+				"An order to undo needs one, at any hour.",
+			"A change that is not confirmed is taken back within 1m30s, without the network.",
+			"A confirmed change can be made permanent with 2 signatures.",
 		},
 		"version: 1": {
 			"The fleet can run load tests for 10 seconds an hour, with at most 10 % of the rate of the link, at any hour.",

@@ -37,16 +37,17 @@ var (
 
 // simulated are hosts with real executors and journals over disks in memory.
 type simulated struct {
-	mu     sync.Mutex
-	hosts  map[string]*simHost
-	rng    *rand.Rand
-	effect float64 // on the metric, of the change
-	quiet  bool    // no traffic
-	people int     // whose signatures a host asks for; 0: one
-	lose   func(host string, n int) (request, answer bool)
-	orders int
-	start  time.Time
-	ahead  time.Duration // of the clock of the hosts
+	mu      sync.Mutex
+	hosts   map[string]*simHost
+	rng     *rand.Rand
+	effect  float64 // on the metric, of the change
+	quiet   bool    // no traffic
+	persist bool    // hosts let orders persist
+	people  int     // whose signatures a host asks for; 0: one
+	lose    func(host string, n int) (request, answer bool)
+	orders  int
+	start   time.Time
+	ahead   time.Duration // of the clock of the hosts
 }
 
 type simHost struct {
@@ -75,9 +76,12 @@ func (s *simulated) executor(id string) *executor.Executor {
 		},
 		Policy: func() (policy.Policy, error) {
 			p := policy.Default()
-			p.Changes.Allow = []knob.ID{rmem}
+			p.Changes.Allow, p.Changes.Persist = []knob.ID{rmem}, s.persist
 			p.Changes.Signatures = max(s.people, 1)
 			return p, nil
+		},
+		Files: func(c journal.Change) ([]journal.File, error) {
+			return []journal.File{{Path: startFile, Content: string(c.To), Mode: 0o644}}, nil
 		},
 		BootID: func() (string, error) { return "boot", nil },
 		Open:   func() (*journal.Journal, error) { return s.journal(id) }})
@@ -436,9 +440,25 @@ func TestUnsigned(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	d.NotAfter = time.Now().Unix() - 1
-	d.NotBefore = d.NotAfter - 60
+	late := *d
+	late.NotAfter = time.Now().Unix() - 1
+	late.NotBefore = late.NotAfter - 60
+	if old, err := late.Sign(func(e *order.Envelope) { e.Sign("ann", ann) }); err != nil {
+		t.Error(err)
+	} else if err := c.Begin(&late, old, "ann"); !errors.Is(err, ErrLate) {
+		t.Errorf("signatures that have ended: %v", err)
+	}
+	if len(c.Taken()) > 0 {
+		t.Errorf("hosts wait for orders that they would refuse: %v", c.Taken())
+	}
 	begin(t, c, d)
+	r, err := c.find(d.Plan.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock()
+	d.NotAfter = late.NotAfter // they end in the middle
+	r.mu.Unlock()
 	for {
 		doc, err := c.Document(d.Plan.ID)
 		if err != nil {

@@ -63,6 +63,7 @@ type Conductor struct {
 var (
 	ErrNoRollout = errors.New("this hub has no such rollout")
 	ErrNotNow    = errors.New("not now")
+	ErrUnproven  = errors.New("its benefit is not proven, or the hub has lost the proof")
 )
 
 // Open reads the rollouts of a hub. Those that are not over are halted.
@@ -198,6 +199,10 @@ func (c *Conductor) Begin(d *Draft, orders [][]byte, by string) error {
 	if err != nil {
 		return err
 	}
+	// A rollout whose orders no host takes would only keep its hosts from other rollouts.
+	if time.Now().Unix() >= d.NotAfter {
+		return fmt.Errorf("rollout %s: %w", d.Plan.ID, ErrLate)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, known := c.all[d.Plan.ID]
@@ -207,7 +212,7 @@ func (c *Conductor) Begin(d *Draft, orders [][]byte, by string) error {
 	if known {
 		return r.again(d, orders, byID, by)
 	}
-	if d.Kind == Resume {
+	if d.Kind == Resume || d.Kind == Persist {
 		return fmt.Errorf("rollout %s: %w", d.Plan.ID, ErrNoRollout)
 	}
 	disk, old, _, err := openDisk(c.o.FS, filepath.Join(c.o.Dir, d.Plan.ID))

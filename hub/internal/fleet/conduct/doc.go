@@ -28,6 +28,12 @@
 // When measurements show harm, the conductor undoes the whole rollout at once, with the orders that
 // were signed for it. After any other halt it sends nothing until a person decides.
 //
+// # Persist
+//
+// A rollout that is done and proven takes one more draft: an order for each host to write the files
+// that make the change survive a restart. A restart of the hub ends this, and the next draft holds
+// the hosts that are left.
+//
 // # Units
 //
 // Times in the log are nanoseconds on a clock that runs only while the hub does. Effects are

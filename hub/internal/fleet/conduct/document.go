@@ -99,8 +99,9 @@ func (d *Draft) Describe() *report.FleetPlanDocument {
 	doc := &report.FleetPlanDocument{Kind: string(d.Kind), Rollout: d.Plan.ID, Knob: string(d.Knob), To: string(d.To),
 		Metric: string(d.Metric), Window: d.Window.Seconds(), Pairs: d.Pairs, Deadline: t.Deadline.Seconds(),
 		Settle: t.Settle.Seconds(), Soak: t.Soak.Seconds(), LongSoak: t.LongSoak.Seconds(),
-		ValidUntil: time.Unix(d.NotAfter, 0).UTC(), UndoesOnHarm: d.Kind != Undo, Stages: []report.FleetStage{},
-		Hosts: []report.FleetPlanHost{}}
+		ValidUntil: time.Unix(d.NotAfter, 0).UTC(), UndoesOnHarm: d.Kind == Apply || d.Kind == Resume,
+		Stages: []report.FleetStage{},
+		Hosts:  []report.FleetPlanHost{}}
 	for s, name := range rollout.StageNames {
 		stage := report.FleetStage{Name: name}
 		for i, h := range d.Plan.Hosts {

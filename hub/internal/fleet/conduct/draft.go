@@ -30,9 +30,10 @@ type Kind string
 
 // The kinds of drafts.
 const (
-	Apply  Kind = "apply"
-	Resume Kind = "resume"
-	Undo   Kind = "undo"
+	Apply   Kind = "apply"
+	Resume  Kind = "resume"
+	Persist Kind = "persist"
+	Undo    Kind = "undo"
 )
 
 // Host is what a draft holds of one host of the plan.
@@ -43,7 +44,7 @@ type Host struct {
 	// Experiment and Try: the host can get these orders.
 	Experiment bool `json:"experiment,omitempty"`
 	Try        bool `json:"try,omitempty"`
-	// Of is the try whose change is in force, for an order to undo; empty: none.
+	// Of is the try whose change is in force, for an order to undo or to persist; empty: none.
 	Of string `json:"of,omitempty"`
 }
 
@@ -153,6 +154,12 @@ func (d *Draft) Orders(host int) []order.Order {
 		}
 	}
 	of := h.Of
+	if d.Kind == Persist {
+		if of != "" {
+			add(d.Plan.ID, d.id(host, order.Persist), order.Persist, of)
+		}
+		return all
+	}
 	if h.Try {
 		of = d.id(host, order.Try)
 		add(d.Plan.ID, of, order.Try, "")
@@ -229,9 +236,9 @@ func (d *Draft) check() error {
 		return errors.New("the draft has a stage that is not one of a rollout")
 	case !order.ValidName(d.Plan.ID) || !order.ValidName(d.experiments()):
 		return fmt.Errorf("rollout %.70q: not a name", d.Plan.ID)
-	case d.Kind != Apply && d.Kind != Resume && d.Kind != Undo:
-		return fmt.Errorf("%.40q: not one of apply, resume, undo", d.Kind)
-	case d.Kind == Undo:
+	case d.Kind != Apply && d.Kind != Resume && d.Kind != Persist && d.Kind != Undo:
+		return fmt.Errorf("%.40q: not one of apply, resume, persist, undo", d.Kind)
+	case d.Kind == Undo || d.Kind == Persist:
 		return nil
 	}
 	return d.Check(d.Plan.Timing)

@@ -164,7 +164,7 @@ func (c *Conductor) ask(ctx context.Context, all []Candidate, id knob.ID, of str
 }
 
 // Again asks the hosts of a rollout what became of it, and returns the draft with which a person
-// resumes or undoes it.
+// resumes, persists or undoes it.
 func (c *Conductor) Again(ctx context.Context, id string, kind Kind, valid time.Duration) (*Draft, error) {
 	r, err := c.find(id)
 	if err != nil {
@@ -172,7 +172,14 @@ func (c *Conductor) Again(ctx context.Context, id string, kind Kind, valid time.
 	}
 	r.mu.Lock()
 	old, phase, left := *r.kept.Draft, r.m.Phase(), r.m.ResumeIn()
+	var notNow error
+	if kind == Persist && !r.m.CanPersist() {
+		notNow = fmt.Errorf("persist rollout %s: %w", id, r.notPersistable())
+	}
 	r.mu.Unlock()
+	if notNow != nil {
+		return nil, notNow
+	}
 	if kind == Resume && phase != rollout.Halted {
 		return nil, fmt.Errorf("resume rollout %s: %w: it is %s", id, ErrNotNow, phase)
 	}
@@ -213,7 +220,9 @@ func (c *Conductor) Again(ctx context.Context, id string, kind Kind, valid time.
 			}
 		}
 		d.Epoch = max(d.Epoch, report.Epoch)
-		one.Of = inForce(orders)
+		if one.Of = inForce(orders); kind == Persist && persisted(orders) {
+			one.Of = "" // nothing is left to sign
+		}
 		if s := r.m.State(i); kind == Resume && (s == rollout.Pending || s == rollout.Reverted) {
 			value, ok := values[h.ID]
 			if !ok || value.Error != "" {
@@ -231,10 +240,14 @@ func (c *Conductor) Again(ctx context.Context, id string, kind Kind, valid time.
 		d.Hosts = append(d.Hosts, one)
 	}
 	// Of a rollout that is not done, an undo without an order is its end.
-	if kind == Undo && phase == rollout.Done && !slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Of != "" }) {
+	none := !slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.Of != "" })
+	if (kind == Undo || kind == Persist) && phase == rollout.Done && none {
 		silent := ""
 		if n := len(d.Missing); n > 0 {
 			silent = fmt.Sprintf(", and %d hosts give no report", n)
+		}
+		if kind == Persist {
+			return nil, fmt.Errorf("persist rollout %s: %w that a restart would end%s", id, ErrNoChange, silent)
 		}
 		return nil, fmt.Errorf("undo rollout %s: %w%s", id, ErrNoChange, silent)
 	}
@@ -249,11 +262,18 @@ func inForce(orders []executor.Standing) string {
 		switch {
 		case s.Verb == order.Try && (s.Answer.Code == order.Committed || s.Answer.Code == order.InTrial):
 			of = s.Order
+		case s.Answer.Code == order.Persisted: // perhaps hidden by another program's value
+			of = s.Of
 		case s.Verb == order.Undo && s.Of == of && s.Answer.Code == order.Undone:
 			of = ""
 		}
 	}
 	return of
+}
+
+// persisted reports whether a host says that its change survives a restart.
+func persisted(orders []executor.Standing) bool {
+	return slices.ContainsFunc(orders, func(s executor.Standing) bool { return s.Answer.Code == order.Persisted })
 }
 
 // UndoLost makes a draft that takes a rollout back which this hub does not have, from what the

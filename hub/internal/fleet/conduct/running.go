@@ -154,6 +154,10 @@ func (r *running) again(d *Draft, orders [][]byte, byID map[string][]byte, by st
 		return fmt.Errorf("resume rollout %s: %w: it is %s", id, ErrNotNow, r.m.Phase())
 	case d.Kind == Resume:
 		event = rollout.Event{Kind: rollout.Resumed, By: by}
+	case d.Kind == Persist && !r.m.CanPersist():
+		return fmt.Errorf("persist rollout %s: %w", id, r.notPersistable())
+	case d.Kind == Persist:
+		event = rollout.Event{Kind: rollout.PersistAll, By: by}
 	}
 	d.Plan = r.kept.Draft.Plan // the plan never changes
 	k := kept{Draft: d, Orders: orders, By: by, Begun: r.kept.Begun}
@@ -163,13 +167,27 @@ func (r *running) again(d *Draft, orders [][]byte, byID map[string][]byte, by st
 	over := r.m.Phase() == rollout.Done
 	r.kept, r.orders = k, byID
 	r.stage = -1
-	if err := r.noteLocked(event); err != nil {
+	events := []rollout.Event{event}
+	for i, h := range d.Hosts {
+		if d.Kind == Persist && h.Of == "" {
+			events = append(events, rollout.Event{Kind: rollout.Unsigned, Host: i})
+		}
+	}
+	if err := r.noteLocked(events...); err != nil {
 		return err
 	}
 	if over {
 		r.c.start(r)
 	}
 	return nil
+}
+
+// notPersistable says why the rollout cannot be persisted now.
+func (r *running) notPersistable() error {
+	if r.m.Phase() != rollout.Done {
+		return fmt.Errorf("%w: it is %s", ErrNotNow, r.m.Phase())
+	}
+	return ErrUnproven
 }
 
 // run conducts the rollout until it is over or the context ends.
@@ -251,7 +269,7 @@ func (r *running) signs() []rollout.Event {
 // canUndo reports whether the signed orders take the change back.
 func (r *running) canUndo() bool {
 	for i := range r.kept.Draft.Hosts {
-		if r.m.State(i) == rollout.Committed {
+		if r.m.State(i).Kept() {
 			if _, ok := r.orders[r.kept.Draft.id(i, order.Undo)]; !ok || r.expired() {
 				return false
 			}
@@ -318,7 +336,7 @@ const orderWithin = 70 * time.Second
 
 // send hands an order to a host.
 func (r *running) send(ctx context.Context, tasks *sync.WaitGroup, host int, verb order.Verb, envelope []byte) {
-	id := r.kept.Draft.Plan.Hosts[host].ID
+	id, generation := r.kept.Draft.Plan.Hosts[host].ID, r.kept.Draft.Generation
 	tasks.Go(func() {
 		ctx, stop := context.WithTimeout(ctx, orderWithin)
 		defer stop()
@@ -329,6 +347,9 @@ func (r *running) send(ctx context.Context, tasks *sync.WaitGroup, host int, ver
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		if verb == order.Persist && generation != r.kept.Draft.Generation {
+			return // people have signed anew: a late refusal is not one of the present order
+		}
 		r.answers[host] = a
 		_ = r.noteLocked(rollout.Event{Kind: rollout.Answered, Host: host, Verb: verb, Code: a.Code})
 	})

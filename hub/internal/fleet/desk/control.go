@@ -51,7 +51,7 @@ type Request struct {
 
 	// About rollouts.
 	Rollout string          `json:"rollout,omitempty"`
-	Kind    conduct.Kind    `json:"kind,omitempty"` // DoAgain: resume or undo
+	Kind    conduct.Kind    `json:"kind,omitempty"` // DoAgain: resume, persist or undo
 	Change  *conduct.Change `json:"change,omitempty"`
 	Timing  *rollout.Timing `json:"timing,omitempty"`
 	ValidMS int64           `json:"valid_ms,omitempty"` // how long the signatures are to be valid

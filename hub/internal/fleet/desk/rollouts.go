@@ -13,7 +13,7 @@ import (
 // What an administrator can ask for about rollouts.
 const (
 	DoPlan     = "plan"     // of a change of a selection: a conduct.Draft
-	DoAgain    = "again"    // what to sign to resume or undo a rollout: a conduct.Draft
+	DoAgain    = "again"    // what to sign to resume, persist or undo a rollout: a conduct.Draft
 	DoBegin    = "begin"    // takes a signed draft
 	DoHalt     = "halt"     // stops a rollout
 	DoRollouts = "rollouts" // all, or one with its hosts

@@ -168,6 +168,15 @@ func (h *Home) Leave() error {
 	return h.fsys.SyncDir(h.dir)
 }
 
+// ErrLeft reports a host that has left the fleet while its node ran.
+var ErrLeft = errors.New("this host has left the fleet")
+
+// Left reports whether the membership has been removed since it was read.
+func (h *Home) Left() bool {
+	_, err := h.fsys.Stat(filepath.Join(h.dir, homeFile))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // Key returns the key of the host.
 func (h *Home) Key() bus.Key { return h.key }
 
@@ -246,6 +255,9 @@ func (h *Home) Ask(ctx context.Context, about About) error {
 		}
 		q.Op, q.Invitation, q.Secret = opJoin, t.ID[:], t.Secret[:]
 	}
+	if h.Left() {
+		return ErrLeft
+	}
 	a, err := h.exchange(ctx, q, h.key, nil)
 	if refusal, ok := errors.AsType[*member.Refusal](err); ok && !refusal.Retry && h.rotating() {
 		return h.Rotate(ctx, about)
@@ -264,6 +276,9 @@ func (h *Home) rotating() bool {
 
 // take keeps an answer.
 func (h *Home) take(a answer) error {
+	if h.Left() { // meanwhile: an answer must not bring the membership back
+		return ErrLeft
+	}
 	h.ID, h.Identity, h.Issued, h.Expires = a.ID, a.Identity, a.Issued, a.Expires
 	h.Bus, h.Roots, h.ServerName, h.InGroups, h.Token = a.Bus, a.Roots, a.ServerName, a.Groups, ""
 	h.got = h.now()

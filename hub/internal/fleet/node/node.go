@@ -78,6 +78,9 @@ type Node struct {
 	beat    chan struct{}
 	refused chan struct{}
 
+	// leave ends the node, because the host has left the fleet.
+	leave func()
+
 	// id is that of the membership, which stays while keepIdentity, and it alone, changes Home.
 	id string
 
@@ -111,7 +114,8 @@ const (
 )
 
 // Run joins the fleet where that is not done, and serves it until the context ends. It returns an
-// error if the hub refuses this host for good, or the disk does not keep its identity.
+// error if the hub refuses this host for good, if the host has left (join.ErrLeft), or if the disk
+// does not keep its identity.
 func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -146,7 +150,7 @@ func (n *Node) admitted(ctx context.Context) error {
 			break
 		}
 		refusal, refused := errors.AsType[*member.Refusal](err)
-		if refused && !refusal.Retry {
+		if refused && !refusal.Retry || errors.Is(err, join.ErrLeft) {
 			return err
 		}
 		// An old identity may be good still: the bus decides.
@@ -199,6 +203,9 @@ func (n *Node) serve(ctx context.Context) error {
 	}
 	defer n.conn.Close()
 	n.id = n.o.Home.ID
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	n.leave = func() { stop(join.ErrLeft) }
 	subjects := []string{bus.ToHost(n.id, ">"), bus.ToAll(">")}
 	for _, g := range n.o.Home.Groups() {
 		subjects = append(subjects, bus.ToGroup(g, ">"))
@@ -208,8 +215,6 @@ func (n *Node) serve(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	defer stop(nil)
@@ -229,6 +234,10 @@ func (n *Node) serve(ctx context.Context) error {
 
 // take queues a message. A host that is asked more than it can answer drops the rest.
 func (n *Node) take(m bus.Message) {
+	if n.o.Home.Left() { // it counts at once, and without the hub
+		n.leave()
+		return
+	}
 	m.Data = bytes.Clone(m.Data)
 	if kindOf(m.Subject) == message.KindTask {
 		n.takeTask(m)
@@ -257,6 +266,10 @@ func (n *Node) beatAll(ctx context.Context) {
 		case <-n.beat:
 		case <-timer.C:
 			timer.Reset(n.o.BeatEvery*3/4 + mathrand.N(n.o.BeatEvery/2))
+		}
+		if n.o.Home.Left() {
+			n.leave()
+			return
 		}
 		_, hash, err := n.o.Source.Facts(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -309,7 +322,7 @@ func (n *Node) keepIdentity(ctx context.Context) error {
 				_ = n.conn.Again() // the bus ends a connection whose identity expires, renewed or not
 			}
 			again.Reset(max(n.o.Home.RenewIn(), time.Second))
-		case refused && !refusal.Retry:
+		case refused && !refusal.Retry, errors.Is(err, join.ErrLeft):
 			return err
 		default:
 			failed++

@@ -13,7 +13,7 @@ type Rollout struct {
 	Knob    string    `json:"knob"`
 	To      string    `json:"to"`
 	Started time.Time `json:"started"`
-	Phase   string    `json:"phase"`            // ordering, soaking, collecting, halted, unwinding, done
+	Phase   string    `json:"phase"`            // as in rollout.Phase
 	Stage   int       `json:"stage"`            // place in Boundary
 	Reason  string    `json:"reason,omitempty"` // of a halt
 	Proven  bool      `json:"proven"`

@@ -31,6 +31,13 @@
 // [Resumed], which names a person, continues. Trials in force are not confirmed, and end at their
 // deadlines.
 //
+// # Persist
+//
+// A restart of a host ends what a rollout has kept there. Of a rollout that is done and whose
+// benefit is proven, a person can sign orders to persist: one host of a rack and of a quorum at a
+// time writes the files of its change. A host that refuses keeps its change until it restarts. One
+// that is silent ends the phase, and a person can begin it again. Undo removes the files.
+//
 // # Rebuild
 //
 // The log is not the truth; the journals of the hosts are. [Rebuild] makes a machine from a plan

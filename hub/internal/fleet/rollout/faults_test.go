@@ -89,8 +89,8 @@ var faults = []struct {
 		return true
 	}},
 	{"reinstalled", func(f *fleet, host int, _ rollout.Action, _ []byte) bool {
-		f.hosts[host].restart(f.rng)
 		f.hosts[host].disk = durable.NewMem()
+		f.hosts[host].restart(f.rng)
 		return true
 	}},
 	{"disk full for ten minutes", func(f *fleet, host int, _ rollout.Action, _ []byte) bool {
@@ -145,6 +145,8 @@ var steps = []struct {
 		true, 30 * time.Second},
 	{"before the commit", order.Commit, false, 0}, {"after the commit", order.Commit, true, 0},
 	{"later", order.Commit, true, 20 * time.Minute},
+	{"before the persist", order.Persist, false, 0}, {"after the persist", order.Persist, true, 0},
+	{"later than the persist", order.Persist, true, 20 * time.Minute},
 }
 
 // inject plays a rollout of n hosts with one fault at one step of the nth host that gets there.
@@ -181,21 +183,29 @@ func inject(t *testing.T, n, fault, step, nth int) (unaccounted, stuck int, f *f
 // everyFault injects all faults at all steps.
 func everyFault(t *testing.T, hosts int, nth func(*rand.Rand) int) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	runs, ends, committed := 0, make(map[rollout.Phase]int), 0
+	runs, ends, committed, persisted := 0, make(map[rollout.Phase]int), 0, 0
 	for fault := range faults {
 		for step := range steps {
 			unaccounted, stuck, f := inject(t, hosts, fault, step, nth(rng))
 			runs++
 			ends[f.hub.m.Phase()]++
-			committed += f.hub.m.Counts()[rollout.Committed]
+			for s, n := range f.hub.m.Counts() {
+				if s.Kept() {
+					committed += n
+				}
+				if s == rollout.Persisted {
+					persisted += n
+				}
+			}
 			if unaccounted != 0 || stuck != 0 {
 				t.Errorf("%s, %s: %d hosts unaccounted, %d stuck in trial; %s %s", faults[fault].name, steps[step].name,
 					unaccounted, stuck, f.hub.m.Phase(), f.hub.m.Reason())
 			}
 		}
 	}
-	t.Logf("%d runs of %d hosts: %v; %.2f %% of the hosts committed", runs, hosts, ends,
-		100*float64(committed)/float64(runs*hosts))
+	share := func(n int) float64 { return 100 * float64(n) / float64(runs*hosts) }
+	t.Logf("%d runs of %d hosts: %v; %.2f %% of the hosts keep the change, %.2f %% persisted", runs, hosts, ends,
+		share(committed), share(persisted))
 }
 
 // TestEveryFault is the small version of TestSoakFaults.

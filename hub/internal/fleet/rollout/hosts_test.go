@@ -26,6 +26,7 @@ const (
 )
 
 var (
+	bob  = ed25519.NewKeyFromSeed([]byte(strings.Repeat("b", ed25519.SeedSize)))
 	ann  = ed25519.NewKeyFromSeed([]byte(strings.Repeat("a", ed25519.SeedSize)))
 	noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 )
@@ -66,7 +67,10 @@ func (h *simHost) journal() (*journal.Journal, error) {
 
 func (h *simHost) executor() *executor.Executor {
 	return executor.New(executor.Config{Host: h.id, State: "/s", FS: h.fs(), Open: h.journal, Read: h.knobs.Read,
-		Keys:   func() (order.Keys, error) { return order.Keys{"ann": ann.Public().(ed25519.PublicKey)}, nil },
+		Files: startFile,
+		Keys: func() (order.Keys, error) {
+			return order.Keys{"ann": ann.Public().(ed25519.PublicKey), "bob": bob.Public().(ed25519.PublicKey)}, nil
+		},
 		Policy: func() (policy.Policy, error) { return h.rules, nil },
 		BootID: func() (string, error) { return fmt.Sprint("boot ", h.boot), nil },
 		Now:    func() time.Time { return noon.Add(*h.clock + h.ahead) }})
@@ -102,11 +106,36 @@ func (h *simHost) recover() error {
 // kill ends the agent: its locks go, the disk and the knobs stay.
 func (h *simHost) kill() { h.disk = h.disk.CrashClone(1, nil) }
 
-// restart cuts the power: the kernel forgets the knob, and the disk keeps what it must.
+// restart cuts the power: the kernel forgets the knob, the disk keeps what it must, and the files
+// that orders have persisted set the knob, after recovery has removed those that are half done.
 func (h *simHost) restart(rng *rand.Rand) {
 	h.disk = h.disk.CrashClone(0.5, rng)
 	h.boot++
 	h.knobs.Set(rmem, small)
+	if h.file() != "" && h.recover() == nil && h.file() != "" {
+		h.knobs.Set(rmem, h.file())
+	}
+}
+
+const startDir = "/etc/sysctl.d"
+
+// startFile plans the file of a change.
+func startFile(c journal.Change) ([]journal.File, error) {
+	return []journal.File{{Path: startDir + "/90-linerate-" + c.ID + ".conf", Mode: 0o644, Content: string(c.To)}}, nil
+}
+
+// file is the value that a file sets at the next start; empty: none does.
+func (h *simHost) file() (v knob.Value) {
+	names, err := h.disk.ReadDir(startDir)
+	if err != nil {
+		return ""
+	}
+	for _, name := range names {
+		if b, err := h.disk.ReadFile(startDir + "/" + name); err == nil && strings.HasSuffix(name, ".conf") {
+			v = knob.Value(b)
+		}
+	}
+	return v
 }
 
 // simHub is a hub with its machine. The orders of an epoch are signed when it begins.
@@ -118,6 +147,8 @@ type simHub struct {
 	t       testing.TB
 	resumed int
 	ahead   time.Duration // of the hub's clock
+	// of returns the try whose change a host reports in force, as a person's draft has it.
+	of func(host int) string
 }
 
 // envelope is the order of an action, signed by a person. The hub has no key; this stands for the
@@ -134,12 +165,20 @@ func (hub *simHub) envelope(a rollout.Action) []byte {
 	} else {
 		o.Of = rollout.OrderID(hub.plan.ID, id, order.Try, a.Attempt)
 	}
+	if of := ""; a.Verb == order.Persist || a.Verb == order.Undo {
+		if of = hub.of(a.Host); of != "" {
+			o.Of = of
+		}
+	}
 	payload, err := o.Encode()
 	if err != nil {
 		hub.t.Fatal(err)
 	}
 	e := order.Envelope{Payload: payload}
 	e.Sign("ann", ann)
+	if a.Verb == order.Persist {
+		e.Sign("bob", bob)
+	}
 	data, err := e.Encode()
 	if err != nil {
 		hub.t.Fatal(err)
@@ -167,11 +206,12 @@ func newFleet(t testing.TB, n int, seed uint64) *fleet {
 		t.Fatal(err)
 	}
 	rules := policy.Default()
-	rules.Changes.Allow = []knob.ID{rmem}
+	rules.Changes.Allow, rules.Changes.Persist = []knob.ID{rmem}, true
 	f := &fleet{t: t, rng: rand.New(rand.NewPCG(seed, 5)), hub: &simHub{plan: p, m: rollout.New(p), epoch: 1, t: t}}
 	for _, h := range p.Hosts {
 		f.hosts = append(f.hosts, newSimHost(h.ID, &f.now, rules))
 	}
+	f.hub.of = f.inForce
 	none := func(int, rollout.Action, []byte) bool { return false }
 	f.before, f.after = none, none
 	return f
@@ -249,17 +289,66 @@ func (f *fleet) killHub() {
 	old := f.hub
 	f.hub = &simHub{plan: old.plan, m: rollout.Rebuild(old.plan, f.reports()), epoch: old.epoch + 1,
 		signed: f.now, t: f.t,
-		resumed: old.resumed, ahead: old.ahead}
+		resumed: old.resumed, ahead: old.ahead, of: f.inForce}
 	f.hub.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Started})
 }
 
-// run plays until the rollout is done, with a person who resumes after each halt.
+// inForce returns the try whose change a host reports in force; empty: none.
+func (f *fleet) inForce(host int) (of string) {
+	r, err := f.hosts[host].executor().Report(context.Background(), f.hub.plan.ID)
+	if err != nil {
+		return ""
+	}
+	for _, s := range r.Orders {
+		switch {
+		case s.Verb == order.Try && (s.Answer.Code == order.Committed || s.Answer.Code == order.InTrial):
+			of = s.Order
+		case s.Answer.Code == order.Persisted:
+			of = s.Of
+		}
+	}
+	return of
+}
+
+// persist asks the hosts for their reports and signs orders to persist, as a person does with what
+// conduct drafts. It reports whether a host is left that keeps the change until its restart.
+func (f *fleet) persist() bool {
+	if !f.hub.m.CanPersist() {
+		return false
+	}
+	reports := f.reports()
+	for i, h := range f.hub.plan.Hosts {
+		if r, ok := reports[h.ID]; ok {
+			f.hub.m.Reported(i, r)
+		}
+	}
+	n := f.hub.m.Counts()
+	if n[rollout.Committed]+n[rollout.NotPersistable] == 0 {
+		return false
+	}
+	f.hub.signed = f.now
+	f.hub.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.PersistAll, By: "ann+bob"})
+	for i, h := range f.hub.plan.Hosts {
+		if _, ok := reports[h.ID]; !ok {
+			f.hub.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.Unsigned, Host: i})
+		}
+	}
+	return true
+}
+
+// run plays until the rollout is done and persisted, with a person who resumes after each halt.
 func (f *fleet) run() {
+	signatures := 0
 	for range 5000 {
 		f.step()
 		switch {
 		case f.hub.m.Phase() == rollout.Done:
-			return
+			if signatures++; signatures > 4 || !f.persist() {
+				for range 25 { // what comes later
+					f.step()
+				}
+				return
+			}
 		case f.hub.m.CanResume():
 			if f.hub.resumed++; f.hub.resumed > 12 {
 				return
@@ -306,7 +395,8 @@ func (f *fleet) account() (unaccounted, stuck int) {
 			}
 		}
 		value := h.knobs.Values()[rmem]
-		if state := f.hub.m.State(i); (value == large) != (state == rollout.Committed) || state == rollout.Lost {
+		if state := f.hub.m.State(i); (value == large) != state.Kept() || state == rollout.Lost ||
+			state != rollout.Drifted && (h.file() != "") != (state == rollout.Persisted) {
 			f.t.Logf("host %s: %s, and holds %s; %+v", h.id, state, value, r)
 			unaccounted++
 		}

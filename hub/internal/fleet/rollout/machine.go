@@ -25,7 +25,11 @@ const (
 	Lost       State = "lost"     // silent; its guard has taken a trial back, which the hub cannot see
 	Undoing    State = "undoing"  // an undo is on its way
 	Undone     State = "undone"
-	Drifted    State = "drifted" // committed, and another program has set the knob since
+	Drifted    State = "drifted"    // committed, and another program has set the knob since
+	Persisting State = "persisting" // an order to persist is on its way
+	Persisted  State = "persisted"  // committed, and survives a restart
+	// NotPersistable is committed, and the host has refused to make it permanent.
+	NotPersistable State = "not-persistable"
 	// NotUndone is a change that stays although an undo was ordered: another program has set the
 	// knob since, or the host's policy refuses. A person has to look.
 	NotUndone State = "not-undone"
@@ -33,7 +37,7 @@ const (
 
 // inFlight reports whether the host holds back others of its rack and quorum.
 func (s State) inFlight() bool {
-	return s == Measuring || s == Ordered || s == InTrial || s == Confirming || s == Undoing
+	return s == Measuring || s == Ordered || s == InTrial || s == Confirming || s == Undoing || s == Persisting
 }
 
 // Kind is what an event says.
@@ -49,10 +53,14 @@ const (
 	Resumed  Kind = "resumed"  // By: a person
 	Stopped  Kind = "stopped"  // By: a person
 	UndoAll  Kind = "undo-all" // By: a person
-	Started  Kind = "started"  // the hub has started again
-	Stated   Kind = "stated"   // Host, Orders: what the host reports of all its orders
-	Held     Kind = "held"     // By: why the hub cannot go on, such as signatures that have expired
-	Ticked   Kind = "ticked"   // time has passed: the machine looks for silent hosts and moves on
+	// PersistAll is by a person, of a rollout that is done. Unsigned follows for each Host without a
+	// signed order, because it gave no report.
+	PersistAll Kind = "persist-all"
+	Unsigned   Kind = "unsigned"
+	Started    Kind = "started" // the hub has started again
+	Stated     Kind = "stated"  // Host, Orders: what the host reports of all its orders
+	Held       Kind = "held"    // By: why the hub cannot go on, such as signatures that have expired
+	Ticked     Kind = "ticked"  // time has passed: the machine looks for silent hosts and moves on
 )
 
 // Event is one line of the log.
@@ -94,7 +102,10 @@ const (
 	Collecting Phase = "collecting"
 	Halted     Phase = "halted"
 	Unwinding  Phase = "unwinding" // undoes the rollout
-	Done       Phase = "done"
+	// Keeping makes the change permanent on the hosts of a rollout that is done. What stops it ends
+	// the phase: the change itself stays, and a person can begin again.
+	Keeping Phase = "persisting"
+	Done    Phase = "done"
 )
 
 // track is what the machine knows of one host.
@@ -104,6 +115,7 @@ type track struct {
 	sent, seen       time.Duration // of the last order, of the last sign of life
 	changed          time.Duration // start of the trial
 	proven           bool          // by an experiment of its own
+	filed            bool          // files bring the change back at the next start
 	benefit          float64       // p of the benefit in this experiment; 1: none
 }
 
@@ -179,7 +191,7 @@ func (m *Machine) Attempt(host int) int { return m.hosts[host].attempt }
 func (m *Machine) Watched(host int) bool {
 	h := &m.hosts[host]
 	return h.state.inFlight() ||
-		h.state == Committed && h.changed > 0 && m.now-h.changed <= 3*m.plan.Timing.Deadline
+		h.state.Kept() && h.changed > 0 && m.now-h.changed <= 3*m.plan.Timing.Deadline
 }
 
 // InFlight reports whether an order or an experiment is under way at a host.
@@ -201,7 +213,11 @@ func (m *Machine) Counts() map[State]int {
 }
 
 func (m *Machine) halt(format string, args ...any) {
-	if m.phase == Halted || m.phase == Unwinding || m.phase == Done {
+	switch m.phase {
+	case Halted, Unwinding, Done:
+		return
+	case Keeping:
+		m.kept(fmt.Sprintf(format, args...))
 		return
 	}
 	m.before, m.phase, m.reason, m.halted = m.phase, Halted, fmt.Sprintf(format, args...), m.now
@@ -249,6 +265,10 @@ func (m *Machine) Apply(e Event) {
 		m.Reported(e.Host, executor.Report{Orders: e.Orders})
 	case UndoAll:
 		m.phase, m.since = Unwinding, m.now
+	case PersistAll:
+		m.keep()
+	case Unsigned:
+		m.unsigned(h)
 	case Resumed:
 		m.resume(e.By)
 	}
@@ -260,7 +280,7 @@ func (m *Machine) Apply(e Event) {
 
 func (m *Machine) sent(h *track, e Event) {
 	if again := e.Verb == order.Try && h.state == Ordered || e.Verb == order.Commit && h.state == Confirming ||
-		e.Verb == order.Undo && h.state == Undoing; again {
+		e.Verb == order.Undo && h.state == Undoing || e.Verb == order.Persist && h.state == Persisting; again {
 		h.resends++
 		h.sent = m.now
 		return
@@ -273,19 +293,25 @@ func (m *Machine) sent(h *track, e Event) {
 		h.state = Confirming
 	case order.Undo:
 		h.state = Undoing
+	case order.Persist:
+		h.state = Persisting
 	}
 }
 
 // answered takes the answer of a host to the order that is under way, or a later report of it.
 func (m *Machine) answered(e Event) {
 	h, id := &m.hosts[e.Host], m.plan.Hosts[e.Host].ID
+	if e.Verb == order.Persist {
+		m.persistAnswered(h, id, e.Code)
+		return
+	}
 	switch e.Code {
 	case order.InTrial:
 		if h.state == Ordered || h.state == Lost || h.state == Pending {
 			h.state, h.changed = InTrial, m.now
 		}
 	case order.Committed:
-		if h.state != Undoing && h.state != Undone {
+		if h.state != Undoing && h.state != Undone && h.state != Persisting && !h.state.Kept() {
 			if h.changed == 0 {
 				h.changed = m.now
 			}
@@ -413,7 +439,7 @@ func (m *Machine) resume(by string) {
 			h.state = Lost
 		case Measuring, Pending: // new orders have names of their own
 			h.state, h.attempt = Pending, h.attempt+1
-		case Committed, Refused, Lost, Undoing, Undone, Drifted, NotUndone:
+		case Committed, Refused, Lost, Undoing, Undone, Drifted, NotUndone, Persisting, Persisted, NotPersistable:
 		}
 		m.hosts[i].seen = m.now
 	}
@@ -426,7 +452,7 @@ func (m *Machine) watch() {
 		h := &m.hosts[i]
 		var from time.Duration
 		switch h.state {
-		case Measuring, Ordered, InTrial, Confirming, Undoing:
+		case Measuring, Ordered, InTrial, Confirming, Undoing, Persisting:
 			from = h.sent
 		case Committed:
 			if from = h.changed; from == 0 {
@@ -495,12 +521,19 @@ func (m *Machine) advance() {
 		}
 	case Unwinding:
 		for i := range m.hosts {
-			if s := m.hosts[i].state; s.inFlight() || s == Committed {
+			if s := m.hosts[i].state; s.inFlight() || m.hosts[i].takesUndo() {
 				return
 			}
 		}
 		m.phase = Done
 		m.moves++
+	case Keeping:
+		for i := range m.hosts {
+			if s := m.hosts[i].state; s == Persisting || s == Committed {
+				return
+			}
+		}
+		m.kept("")
 	case Halted, Done:
 	}
 }

@@ -18,6 +18,8 @@ func (m *Machine) Next() []Action {
 		return m.ask()
 	case Unwinding:
 		return m.unwind()
+	case Keeping:
+		return m.persist()
 	case Soaking, Halted, Done:
 	}
 	return nil
@@ -107,7 +109,7 @@ func (m *Machine) unwind() []Action {
 	t := m.taken()
 	newest := -1
 	for i := range m.hosts {
-		if m.hosts[i].state == Committed || m.hosts[i].state == Undoing {
+		if m.hosts[i].takesUndo() || m.hosts[i].state == Undoing {
 			newest = max(newest, m.plan.Stage[i])
 		}
 	}
@@ -115,7 +117,7 @@ func (m *Machine) unwind() []Action {
 	for i := range m.hosts {
 		h := &m.hosts[i]
 		again := h.state == Undoing && m.now-h.sent >= m.plan.Timing.Settle && h.resends < maxResends
-		first := h.state == Committed && m.plan.Stage[i] == newest && t.free(m.plan.Hosts[i])
+		first := h.takesUndo() && m.plan.Stage[i] == newest && t.free(m.plan.Hosts[i])
 		if again || first {
 			t.take(m.plan.Hosts[i])
 			out = append(out, Action{Host: i, Verb: order.Undo, Attempt: h.attempt})

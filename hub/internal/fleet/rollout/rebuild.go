@@ -24,8 +24,8 @@ func AttemptOf(rollout, host, id string) (int, bool) {
 
 // Serial is the number of the order within the attempts of a rollout, after the first one.
 func Serial(first uint64, verb order.Verb, attempt int) uint64 {
-	step := map[order.Verb]uint64{order.Try: 0, order.Commit: 1, order.Undo: 2}[verb]
-	return first + 3*uint64(attempt) + step
+	step := map[order.Verb]uint64{order.Try: 0, order.Commit: 1, order.Persist: 2, order.Undo: 3}[verb]
+	return first + 4*uint64(attempt) + step
 }
 
 // Rebuild makes a machine from the reports of the hosts, by host id, after the hub has lost its
@@ -57,7 +57,7 @@ func Rebuild(p *Plan, reports map[string]executor.Report) *Machine {
 // Reported takes the report of a host at any later time, for instance of one that was lost.
 func (m *Machine) Reported(host int, r executor.Report) {
 	t := &m.hosts[host]
-	t.state = Pending
+	t.state, t.filed = Pending, false
 	for _, s := range r.Orders {
 		if s.Rollout == m.plan.ID {
 			t.take(m.plan.ID, m.plan.Hosts[host].ID, s)
@@ -76,8 +76,11 @@ func (t *track) take(rollout, host string, s executor.Standing) {
 		t.state, t.proven = InTrial, true
 	case order.Committed:
 		t.state, t.proven = Committed, true
+	case order.Persisted:
+		t.proven = true
+		t.persisted()
 	case order.Undone:
-		t.state = Undone
+		t.state, t.filed = Undone, false
 	case order.Foreign:
 		t.state, t.proven = Drifted, true
 	case order.Reverted, order.NotPersisted, order.ReadBack:
@@ -89,8 +92,11 @@ func (t *track) take(rollout, host string, s executor.Standing) {
 			t.state = Reverted // nothing was written; a new attempt may
 		}
 	default:
-		if s.Verb == order.Try {
+		switch {
+		case s.Verb == order.Try:
 			t.state = Refused
+		case s.Verb == order.Persist && t.state == Committed:
+			t.state = NotPersistable
 		}
 	}
 }

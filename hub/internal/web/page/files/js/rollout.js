@@ -3,7 +3,7 @@
 import { h, svg } from "./dom.js";
 import { local, parseTime } from "./time.js";
 
-const phases = { ordering: ["◐", "warn"], soaking: ["◐", "warn"], collecting: ["◐", "warn"], halted: ["■", "bad"], unwinding: ["▲", "warn"], done: ["●", "good"] };
+const phases = { ordering: ["◐", "warn"], soaking: ["◐", "warn"], collecting: ["◐", "warn"], halted: ["■", "bad"], unwinding: ["▲", "warn"], persisting: ["◐", "warn"], done: ["●", "good"] };
 const width = 420, height = 170, left = 34, right = 14, top = 12, bottom = 24, most = 6;
 
 const factor = (log) => (100 * (Math.exp(log) - 1)).toFixed(1) + " %";
