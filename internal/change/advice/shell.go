@@ -362,8 +362,9 @@ func itemsOf(list string) []string {
 
 // braces writes out {a,b} and {1..4} of a word.
 func braces(word string) []string {
+	const longest = 4096
 	open := strings.IndexByte(word, '{')
-	if open < 0 {
+	if open < 0 || len(word) > longest {
 		return []string{word}
 	}
 	length := strings.IndexByte(word[open:], '}')
@@ -386,13 +387,14 @@ func braces(word string) []string {
 	} else {
 		return []string{word}
 	}
+	ends := braces(after)
+	if len(choices)*len(ends) > mostItems {
+		return []string{word}
+	}
 	var all []string
 	for _, c := range choices {
-		for _, rest := range braces(after) {
-			all = append(all, before+strings.TrimSpace(c)+rest)
-			if len(all) > mostItems {
-				return []string{word}
-			}
+		for _, end := range ends {
+			all = append(all, before+strings.TrimSpace(c)+end)
 		}
 	}
 	return all
