@@ -236,27 +236,26 @@ func (l *Listener) hurry() {
 	}
 }
 
-// reject closes a connection, counts it, and reports it to the registered function.
+// reject counts a connection, closes it, and reports it to the registered function. A client that
+// sees the end of its connection finds it counted.
 func (l *Listener) reject(h *halfOpen, head []byte, err error) {
 	l.leave(h)
-	_ = h.conn.Close()
 	if err == nil {
 		err = ErrNotLinerate
 	}
+	r := Rejection{Remote: h.remote, Dialect: Dialect(head), Err: err}
 	l.mu.Lock()
 	if h.dropped {
-		err = errCrowded // the read error is only a result of the closing
+		r.Err = errCrowded // the read error is only a result of the closing
 	}
-	l.mu.Unlock()
-	r := Rejection{Remote: h.remote, Dialect: Dialect(head), Err: err}
 	// Counted by dialect, of which few exist: a rejected peer must not be able to grow a map.
-	l.mu.Lock()
 	l.rejected[r.Dialect]++
 	report := l.onReject
 	if l.over {
 		report = nil
 	}
 	l.mu.Unlock()
+	_ = h.conn.Close()
 	if report != nil {
 		report(r)
 	}
