@@ -248,10 +248,12 @@ func TestUnderSystemd(t *testing.T) {
 	}
 }
 
-// services runs the agent, the far side and the hub by the units that are shipped.
+// services runs the agent, also with orders, the far side and the hub by the units that are
+// shipped.
 func (h *host) services() {
 	h.sh("rm -rf /var/lib/linerate") // the journal of the other part
 	h.agent()
+	h.orders()
 	h.farSide()
 	h.hub()
 }

@@ -1,0 +1,96 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/peer/agent"
+	"github.com/linerate/linerate/internal/peer/order"
+)
+
+// person is the key of a person whose orders the guest takes.
+func person(name string) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte(name[:1]), ed25519.SeedSize))
+}
+
+// TestOrderChild is the program that hands orders to an agent in the guest, as a node does: each
+// word of ORDER is VERB.NUMBER of a change of tcp_sack, and ann and bob have signed it. It prints
+// the answers.
+func TestOrderChild(t *testing.T) {
+	words := strings.Fields(os.Getenv("ORDER"))
+	if len(words) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience/3)
+	defer cancel()
+	c := agent.NewClient(agent.DefaultSocket)
+	defer c.Close()
+	for _, w := range words {
+		verb, number, _ := strings.Cut(w, ".")
+		now := time.Now()
+		o := order.Order{ID: verb + number, Rollout: "r1", Host: "guest", Verb: order.Verb(verb), Of: "try" + number,
+			Epoch: 1, Serial: uint64(now.UnixNano()), Knob: knob.ID("sysctl:net.ipv4.tcp_sack"), Expect: "1", To: "0",
+			NotBefore: now.Add(-time.Hour).Unix(), NotAfter: now.Add(time.Hour).Unix()}
+		if o.Verb == order.Try {
+			o.Of, o.Deadline = "", 60
+		}
+		payload, err := o.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := order.Envelope{Payload: payload}
+		e.Sign("ann", person("ann"))
+		e.Sign("bob", person("bob"))
+		data, err := e.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := c.Order(ctx, data)
+		fmt.Println(verb+":", a.Code, a.Text, err)
+	}
+}
+
+// orders starts the agent with orders by the unit that is shipped, in the sandbox of which its
+// guard has to come, and hands orders to it from a unit without rights: a trial that the guard
+// takes back after the service was killed, and a change that is kept, made permanent and undone.
+func (h *host) orders() {
+	h.t.Helper()
+	h.ship("systemd/linerate-orders.service", "/etc/systemd/system")
+	h.ship("systemd/linerate-orders-persist.conf", "/etc/systemd/system/linerate-orders.service.d")
+	var keys string
+	for _, name := range []string{"ann", "bob"} {
+		public := person(name).Public().(ed25519.PublicKey)
+		keys += name + " " + base64.StdEncoding.EncodeToString(public) + "\n"
+	}
+	h.sh(fmt.Sprintf(`mkdir -p /etc/linerate; cd /etc/linerate; echo guest >host.id
+		printf '%%s' '%s' >order.keys
+		printf 'version: 1\nchanges:\n  allow: ["sysctl:net.ipv4.tcp_sack"]\n  persist: on\n' >policy.yaml
+		linerate agent --orders --check
+		rm -rf /var/lib/linerate; sysctl -qw net.ipv4.tcp_sack=1
+		systemctl daemon-reload; systemctl start linerate-orders
+		until [ -S /run/linerate/agent.sock ]; do sleep 0.3; done`, keys))
+	ask := func(words string) string {
+		return "systemd-run --quiet --pipe --wait -p DynamicUser=yes -p PrivateUsers=yes -p SupplementaryGroups=linerate " +
+			"-p WorkingDirectory=/ -E 'ORDER=" + words + "' ask -test.run=^TestOrderChild$ | grep :"
+	}
+	h.says(ask("try.1"), "try: trial  <nil>")
+	h.sh("systemctl kill --signal=KILL linerate-orders; until [ $(sysctl -n net.ipv4.tcp_sack) = 1 ]; do sleep 1; done")
+	h.says("until systemctl is-active --quiet linerate-orders; do sleep 1; done; "+ask("try.1"),
+		"try: reverted the trial ended without a confirmation <nil>")
+	h.says(ask("try.2 commit.2 persist.2"), "try: trial  <nil>", "commit: committed  <nil>", "persist: persisted  <nil>")
+	h.says("sysctl -n net.ipv4.tcp_sack; cat /etc/sysctl.d/90-linerate-*.conf | grep '^net'", "0",
+		"net.ipv4.tcp_sack = 0")
+	h.says(ask("undo.2")+"; sysctl -n net.ipv4.tcp_sack; ls /etc/sysctl.d | grep linerate || true",
+		"undo: undone  <nil>", "1")
+	h.says("systemctl stop linerate-orders; systemctl show -p Result linerate-orders", "Result=success")
+	h.sh("rm -r /etc/linerate /etc/systemd/system/linerate-orders.service*; systemctl daemon-reload")
+	h.passed("orders")
+}
