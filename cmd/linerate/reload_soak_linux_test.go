@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -123,16 +122,4 @@ func (h *host) sameCards(want, when string) {
 	if diff := cmp.Diff(want, h.sh(cardsHave)); diff != "" {
 		h.t.Errorf("the cards %s (-want +got):\n%s", when, diff)
 	}
-}
-
-// different returns the lines that one of two texts has and the other has not.
-func different(a, b string) (lines []string) {
-	for _, pair := range [][2]string{{a, b}, {b, a}} {
-		for line := range strings.Lines(pair[0]) {
-			if !strings.Contains(pair[1], line) {
-				lines = append(lines, strings.TrimSpace(line))
-			}
-		}
-	}
-	return lines
 }

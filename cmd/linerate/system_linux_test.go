@@ -248,10 +248,11 @@ func TestUnderSystemd(t *testing.T) {
 	}
 }
 
-// services runs the agent, also with orders, the far side and the hub by the units that are
-// shipped.
+// services applies a plan and undoes it, and runs the agent, also with orders, the far side and the
+// hub by the units that are shipped.
 func (h *host) services() {
 	h.sh("rm -rf /var/lib/linerate") // the journal of the other part
+	h.plan()
 	h.agent()
 	h.orders()
 	h.farSide()
