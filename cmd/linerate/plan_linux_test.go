@@ -31,7 +31,8 @@ func (h *host) plan() {
 		h.says("[ \"$(sysctl -n "+setting+" | tr '\\t' ' ')\" = "+
 			"\"$(sed -n \"s/^sysctl -w "+setting+"='*\\([^']*\\)'*/\\1/p\" /run/plan)\" ] && echo set", "set")
 	}
-	h.says("cat /sys/class/net/enp0s2/mtu; systemd-analyze cat-config sysctl.d | grep -c '^net.ipv4.tcp_[rw]mem'", "4000", "2")
+	h.says("cat /sys/class/net/enp0s2/mtu; systemd-analyze cat-config sysctl.d | grep -c '^net.ipv4.tcp_[rw]mem'",
+		"4000", "2")
 	h.sh("sh /run/plan-undo")
 	if diff := cmp.Diff(before, h.sh(network)); diff != "" {
 		h.t.Errorf("the network after a plan and its undo (-before +after):\n%s", diff)
