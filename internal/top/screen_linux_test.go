@@ -310,6 +310,8 @@ type vt struct {
 	rest, unknown string
 	last          rune
 	top, bottom   int // scrolling region
+	savedX        int
+	savedY        int
 }
 
 func newVT(width, height int) *vt {
@@ -371,12 +373,7 @@ func (v *vt) step(s string) int {
 		if len(s) < 2 {
 			return 0
 		}
-		if !strings.ContainsRune("78=>MDE", rune(s[1])) {
-			v.unknown += fmt.Sprintf("ESC %q ", s[1])
-		}
-		if s[1] == 'M' {
-			v.y = max(v.y-1, 0)
-		}
+		v.escape(s[1])
 		return 2
 	}
 	if !utf8.FullRuneInString(s) {
@@ -387,11 +384,7 @@ func (v *vt) step(s string) int {
 	case '\r':
 		v.x = 0
 	case '\n':
-		if v.y == v.bottom {
-			v.scroll(1)
-		} else {
-			v.y = min(v.y+1, v.height-1)
-		}
+		v.index()
 	case '\b':
 		v.x = max(v.x-1, 0)
 	case '\t':
@@ -401,6 +394,39 @@ func (v *vt) step(s string) int {
 		v.put(r)
 	}
 	return n
+}
+
+// escape executes a sequence of two characters.
+func (v *vt) escape(c byte) {
+	switch c {
+	case '7':
+		v.savedX, v.savedY = v.x, v.y
+	case '8':
+		v.x, v.y = min(v.savedX, v.width-1), min(v.savedY, v.height-1)
+	case 'D':
+		v.index()
+	case 'E':
+		v.x = 0
+		v.index()
+	case 'M': // reverse index: at the top of the region, its lines move down
+		if v.y == v.top {
+			v.scroll(-1)
+		} else {
+			v.y = max(v.y-1, 0)
+		}
+	case '=', '>':
+	default:
+		v.unknown += fmt.Sprintf("ESC %q ", c)
+	}
+}
+
+// index moves the cursor down; at the bottom of the region, its lines move up.
+func (v *vt) index() {
+	if v.y == v.bottom {
+		v.scroll(1)
+	} else {
+		v.y = min(v.y+1, v.height-1)
+	}
 }
 
 func (v *vt) put(r rune) {
@@ -550,5 +576,19 @@ func (v *vt) csi(parameters string, final byte) {
 		if private == "" || final != 'p' && final != 'q' {
 			v.unknown += fmt.Sprintf("CSI %q %q ", parameters, final)
 		}
+	}
+}
+
+// TestReverseIndex checks that the lines of a region move where the cursor cannot: the renderer
+// scrolls a page by one line that way.
+func TestReverseIndex(t *testing.T) {
+	v := newVT(3, 4)
+	v.write("a\r\nb\r\nc\r\nd\x1b[2;3r\x1b[2H\x1bM")
+	if got, want := v.String(), "a\n\nb\nd\n"; got != want {
+		t.Errorf("down: %q, want %q", got, want)
+	}
+	v.write("\x1b[3H\x1bD")
+	if got, want := v.String(), "a\nb\n\nd\n"; got != want {
+		t.Errorf("and up again: %q, want %q", got, want)
 	}
 }
