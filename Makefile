@@ -32,7 +32,7 @@ soak: setup ## the tests that repeat: kills, power cuts, rulesets, cards, NFS wo
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 90m ./internal/firewall/...
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 1h -run TestGuest ./internal/experiment/transfer
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 11h -run TestGuestReload ./internal/change/knob/live
-	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 3h -run TestReloadPowerCut ./cmd/linerate
+	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 3h -run 'TestReloadPowerCut|TestTwoPeople' ./cmd/linerate
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 2h -p 1 -parallel 1 \
 		-run 'TestThrottleLadder|TestBurstOnCardRing' ./internal/cli/worldtest
 	LINERATE_REQUIRE=$(REQUIRE),soak $(GO) test -tags soak -vet=off -timeout 20h -run TestSoundResolvers ./internal/cli/worldtest

@@ -25,8 +25,8 @@ func person(name string) ed25519.PrivateKey {
 // verbs are those of orders, in the order in which they come.
 var verbs = []order.Verb{order.Try, order.Commit, order.Persist, order.Undo}
 
-// deadlines are those of the trials in seconds: the first has to pass, and the second must not.
-var deadlines = map[uint64]int64{1: 20, 2: 300}
+// deadlines are those of the trials in seconds: an even one has to pass, and an odd one must not.
+var deadlines = [2]int64{20, 300}
 
 // TestOrderChild is the program that hands orders to an agent in the guest, as a node does: each
 // word of ORDER is VERB.NUMBER of a change of tcp_sack, and ann and bob have signed it. It prints
@@ -56,7 +56,7 @@ func TestOrderChild(t *testing.T) {
 			Epoch: 1, Serial: serial, Knob: knob.ID("sysctl:net.ipv4.tcp_sack"), Expect: "1", To: "0",
 			NotBefore: start - 3600, NotAfter: start + 3600}
 		if o.Verb == order.Try {
-			o.Of, o.Deadline = "", deadlines[n]
+			o.Of, o.Deadline = "", deadlines[n%2]
 		}
 		payload, err := o.Encode()
 		if err != nil {
@@ -98,15 +98,31 @@ func (h *host) orders() {
 		return "systemd-run --quiet --pipe --wait -p DynamicUser=yes -p PrivateUsers=yes -p SupplementaryGroups=linerate " +
 			"-p WorkingDirectory=/ -E ORDER_SINCE=" + since + " -E 'ORDER=" + words + "' ask -test.run=^TestOrderChild$ | grep :"
 	}
-	h.says(ask("try.1"), "try: trial  <nil>")
+	// linerate refuses a guard that an overloaded emulator keeps from answering, and changes nothing.
+	try := func(n int) int {
+		for ; ; n += 2 {
+			word := fmt.Sprintf("try.%d", n)
+			got := strings.TrimSpace(h.sh(ask(word)))
+			if strings.Contains(got, "guard") {
+				h.t.Logf("no verdict: %s", got)
+				continue
+			}
+			if got != "try: trial  <nil>" {
+				h.t.Fatalf("%s: %s", word, got)
+			}
+			return n
+		}
+	}
+	first := try(2)
 	h.sh("systemctl kill --signal=KILL linerate-orders; until [ $(sysctl -n net.ipv4.tcp_sack) = 1 ]; do sleep 1; done")
 	// The timer of the guard takes the trial back where an emulator keeps the guard waiting.
-	h.says("until systemctl is-active --quiet linerate-orders; do sleep 1; done; "+ask("try.1")+
+	h.says("until systemctl is-active --quiet linerate-orders; do sleep 1; done; "+ask(fmt.Sprintf("try.%d", first))+
 		" | sed 's/by recovery:/by guard:/'", "try: reverted undone by guard: deadline passed <nil>")
-	h.says(ask("try.2 commit.2 persist.2"), "try: trial  <nil>", "commit: committed  <nil>", "persist: persisted  <nil>")
+	second := try(first + 1)
+	h.says(ask(fmt.Sprintf("commit.%d persist.%[1]d", second)), "commit: committed  <nil>", "persist: persisted  <nil>")
 	h.says("sysctl -n net.ipv4.tcp_sack; cat /etc/sysctl.d/90-linerate-*.conf | grep '^net'", "0",
 		"net.ipv4.tcp_sack = 0")
-	h.says(ask("undo.2")+"; sysctl -n net.ipv4.tcp_sack; ls /etc/sysctl.d | grep linerate || true",
+	h.says(ask(fmt.Sprintf("undo.%d", second))+"; sysctl -n net.ipv4.tcp_sack; ls /etc/sysctl.d | grep linerate || true",
 		"undo: undone  <nil>", "1")
 	h.says("systemctl stop linerate-orders; systemctl show -p Result linerate-orders", "Result=success")
 	h.sh("rm -r /etc/linerate /etc/systemd/system/linerate-orders.service*; systemctl daemon-reload")
