@@ -251,15 +251,15 @@ func TestUnderSystemd(t *testing.T) {
 	}
 }
 
-// services applies a plan and undoes it, and runs the agent, also with orders, the far side and the
-// hub by the units that are shipped.
+// services applies a plan and undoes it, and runs the agent, the far side, the hub and
+// the agent with orders by the units that are shipped.
 func (h *host) services() {
 	h.sh("rm -rf /var/lib/linerate") // the journal of the other part
 	h.plan()
 	h.agent()
-	h.orders()
 	h.farSide()
 	h.hub()
+	h.orders() // the journal that the hub has read goes
 }
 
 // changes are persisted, cut off by a loss of power, recovered by the unit, checked and undone;
