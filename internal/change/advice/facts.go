@@ -16,8 +16,6 @@ import (
 // factFiles is the knowledge beyond the catalogue of knobs: the history of Linux settings, and the
 // settings of other systems.
 //
-// The files have no blanks between their words: they are part of every program.
-//
 //go:embed facts/*.json
 var factFiles embed.FS
 
@@ -111,34 +109,12 @@ func parseFacts(data []byte) ([]fact, error) {
 	if err := dec.Decode(&all); err != nil {
 		return nil, err
 	}
-	for i := range all {
-		all[i].Today = written(all[i].Today)
-		all[i].Source = named(all[i].Source)
-		for k := range all[i].Rules {
-			all[i].Rules[k].Today = written(all[i].Rules[k].Today)
-			all[i].Rules[k].Source = named(all[i].Rules[k].Source)
-		}
-		if err := all[i].check(); err != nil {
-			return nil, fmt.Errorf("%s: %w", all[i].Knob, err)
+	for _, f := range all {
+		if err := f.check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Knob, err)
 		}
 	}
 	return all, nil
-}
-
-// named returns a source; an at sign at its beginning stands for the most frequent one.
-func named(source string) string {
-	if rest, ok := strings.CutPrefix(source, "@"); ok {
-		return "Documentation/networking/ip-sysctl.rst" + rest
-	}
-	return source
-}
-
-// written returns what to do instead; a dash stands for the most frequent answer.
-func written(today string) string {
-	if today == "-" {
-		return "leave it out"
-	}
-	return today
 }
 
 // check refuses a fact that could not be applied or verified. Every claim needs a source, because
