@@ -79,7 +79,8 @@ func (h *host) farSideIsBack() {
 	_, figure := measureWith("/var/lib/desk.key")
 	h.says(figure+"; systemctl is-active linerate-serve.service", `"transactions_per_second"`, "active")
 	refused, _ := measureWith("/var/lib/left.key")
-	h.says(refused+` 2>&1 >/dev/null | grep -o 'wrong key\|"exit_status":[0-9]*' | sort -u`, `"exit_status":10`, "wrong key")
+	h.says(refused+` 2>&1 >/dev/null | grep -o 'wrong key\|"exit_status":[0-9]*' | sort -u`,
+		`"exit_status":10`, "wrong key")
 	h.passed("far side after a boot")
 }
 

@@ -379,13 +379,13 @@ const hostsShown = 40
 
 func writePlan(w io.Writer, doc *report.FleetPlanDocument) {
 	fmt.Fprintf(w, "%s %s: %s = %s on %d hosts\n", doc.Kind, doc.Rollout, doc.Knob, doc.To, len(doc.Hosts))
-	waves := doc.Kind == string(conduct.Apply) || doc.Kind == string(conduct.Resume)
-	if doc.Metric != "" && waves {
+	tries := conduct.Kind(doc.Kind).Tries()
+	if doc.Metric != "" && tries {
 		fmt.Fprintf(w, "judged by %s over %s; %d pairs an experiment; trials of %s\n", doc.Metric, span(doc.Window),
 			doc.Pairs, span(doc.Deadline))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if waves {
+	if tries {
 		fmt.Fprintf(t, "\nstage\thosts\tclasses\n")
 		for _, s := range doc.Stages {
 			fmt.Fprintf(t, "%s\t%d\t%s\n", s.Name, s.Hosts, strings.Join(s.Classes, " "))

@@ -25,7 +25,8 @@ func TestDistance(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "acb", 1}, {"nope", "copy", 2}, {"kitten", "sitting", 3}, {"übel", "ubel", 1}} {
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "acb", 1}, {"nope", "copy", 2}, {"kitten", "sitting", 3},
+		{"übel", "ubel", 1}} {
 		if got, back := spelling.Distance(c.a, c.b), spelling.Distance(c.b, c.a); got != c.want || back != c.want {
 			t.Errorf("%q, %q: %d and %d; want %d", c.a, c.b, got, back, c.want)
 		}

@@ -276,7 +276,8 @@ func mentions(text string) bool {
 
 // variablePattern are the forms in which scripts, templates and pages leave a value open: $NAME,
 // %NAME%, %%i, {{ name }}, <value>, @NAME@, an ellipsis.
-var variablePattern = regexp.MustCompile(`\$\w|\$[({]|%%?\w+|\{\{|<[\w /-]+>|@\w+@|^\.\.\.$|…|^[A-Z]$|^[NX]+$|^\{\w*\}`)
+var variablePattern = regexp.MustCompile(`\$\w|\$[({]|%%?\w+|\{\{|<[\w /-]+>|` +
+	`@\w+@|^\.\.\.$|…|^[A-Z]$|^[NX]+$|^\{\w*\}`)
 
 // isVariable reports whether a value is left open. A bare word such as bytes is not: the range of
 // the setting shows that it is no value.
@@ -287,11 +288,13 @@ var quotedText = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 
 // settingCommands are the commands that are read out of strings and out of the middle of a line:
 // they have no other use than to set something.
-var settingCommands = regexp.MustCompile(`(?i)^\s*(?:sudo\s+)?(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
+var settingCommands = regexp.MustCompile(`(?i)^\s*(?:sudo\s+)?(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|` +
+	`netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
 	`sysctl|ethtool|ifconfig\s+\S+\s+(?:mtu|txqueuelen)|(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
 
 // writesKernel is a command that writes a file of the kernel, also in a loop.
-var writesKernel = regexp.MustCompile(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*(?:>|\btee(?:\s+-a)?)\s*["']?(?:/proc/sys/|/proc/irq/|/sys/|\$\w)`)
+var writesKernel = regexp.MustCompile(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*` +
+	`(?:>|\btee(?:\s+-a)?)\s*["']?(?:/proc/sys/|/proc/irq/|/sys/|\$\w)`)
 
 // augeasSet is a change of a file by augeas: set NAME VALUE, in quotes.
 var augeasSet = regexp.MustCompile(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+)/)?(` + namePattern +
@@ -310,10 +313,12 @@ var (
 var pairOfStrings = regexp.MustCompile(`[({\[]\s*["'](` + namePattern + `)["']\s*,\s*["']([^"']+)["']\s*[)}\]]`)
 
 // regArguments are the arguments of reg add, which another function runs.
-var regArguments = regexp.MustCompile(`(?i)\badd\s+["'](hk\w+\\[^"']+)["']\s+/v\s+["']?(\w+)["']?\s+/t\s+\w+\s+/d\s+["']?(\w+)`)
+var regArguments = regexp.MustCompile(`(?i)\badd\s+["'](hk\w+\\[^"']+)["']\s+` +
+	`/v\s+["']?(\w+)["']?\s+/t\s+\w+\s+/d\s+["']?(\w+)`)
 
 // registryCall is a function of a script with a key, a name and a number: R "HKLM:\…" "NAME" 1.
-var registryCall = regexp.MustCompile(`(?i)^[\w-]+\s+["'](hk\w+:?\\[^"']+)["']\s+["'](\w+)["']\s+["']?(0x[0-9a-f]+|\d+)["']?` +
+var registryCall = regexp.MustCompile(`(?i)^[\w-]+\s+["'](hk\w+:?\\[^"']+)["']\s+` +
+	`["'](\w+)["']\s+["']?(0x[0-9a-f]+|\d+)["']?` +
 	`(?:\s+["']?dword["']?)?\s*$`)
 
 // asksFor stands before the name of a command that is looked for and not run.
@@ -326,7 +331,8 @@ var cmdletWithin = regexp.MustCompile(`(?i)\b(?:set|enabled?|disabled?)-net(?:ad
 var afterDo = regexp.MustCompile(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
 
 // setRegistry is a function of a script with the parameters of Set-ItemProperty.
-var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+-path\s+["']?(?:(?:registry::)?hk\w+:?\\|\$\w).*\s-name\s.*\s-value\s`)
+var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+-path\s+["']?(?:(?:registry::)?hk\w+:?\\|\$\w)` +
+	`.*\s-name\s.*\s-value\s`)
 
 // registryTriple is a name, a type and a value in the call of a script's own function: call :reg
 // "%KEY%" TcpTimedWaitDelay REG_DWORD 30.

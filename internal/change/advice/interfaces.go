@@ -1,9 +1,12 @@
 package advice
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/change/bootconf"
 )
 
 // interfaceFile is what a text says about the interface that its next lines are for, in the files
@@ -124,61 +127,20 @@ func onOff(value string) string {
 	return value
 }
 
-// linkOptions are the options of [Link] in systemd.link(5) for what ethtool sets, with its option
-// and its name.
-const linkOptions = `
-RxBufferSize -G rx
-TxBufferSize -G tx
-RxMiniBufferSize -G rx-mini
-RxJumboBufferSize -G rx-jumbo
-RxChannels -L rx
-TxChannels -L tx
-OtherChannels -L other
-CombinedChannels -L combined
-ReceiveChecksumOffload -K rx
-TransmitChecksumOffload -K tx
-TCPSegmentationOffload -K tso
-TCP6SegmentationOffload -K tx-tcp6-segmentation
-GenericSegmentationOffload -K gso
-GenericReceiveOffload -K gro
-GenericReceiveOffloadHardware -K rx-gro-hw
-LargeReceiveOffload -K lro
-ReceiveVLANCTAGHardwareAcceleration -K rxvlan
-TransmitVLANCTAGHardwareAcceleration -K txvlan
-ReceiveVLANCTAGFilter -K rx-vlan-filter
-NTupleFilter -K ntuple
-RxFlowControl -A rx
-TxFlowControl -A tx
-AutoNegotiationFlowControl -A autoneg
-UseAdaptiveRxCoalesce -C adaptive-rx
-UseAdaptiveTxCoalesce -C adaptive-tx
-RxMaxCoalescedFrames -C rx-frames
-TxMaxCoalescedFrames -C tx-frames
-`
-
-// linkOptionOf finds one of them; false for none.
-func linkOptionOf(name string) (option, word string, ok bool) {
-	_, rest, ok := strings.Cut(linkOptions, "\n"+name+" ")
-	if !ok {
-		return "", "", false
-	}
-	rest, _, _ = strings.Cut(rest, "\n")
-	return strings.Cut(rest, " ")
-}
-
-// netplanOffloads are the options of an interface in netplan(5).
+// netplanOffloads are the offloads of netplan(5) that ethtool(8) calls otherwise; the others have its
+// long names.
 var netplanOffloads = map[string]string{
-	"receive-checksum-offload": "rx", "transmit-checksum-offload": "tx", "tcp-segmentation-offload": "tso",
-	"tcp6-segmentation-offload": "tx-tcp6-segmentation", "generic-segmentation-offload": "gso",
-	"generic-receive-offload": "gro", "large-receive-offload": "lro",
+	"receive-checksum-offload": "rx", "transmit-checksum-offload": "tx",
+	"tcp6-segmentation-offload": "tx-tcp6-segmentation",
 }
 
 var (
-	keyLine     = regexp.MustCompile(`^([A-Za-z][\w.-]*)\s*=\s*(.*)$`)
-	linkKey     = regexp.MustCompile(`^[A-Z]\w+$`)
-	yamlLine    = regexp.MustCompile(`^([a-z][\w.*-]*):(?:\s+(\S.*?))?\s*(?:#.*)?$`)
-	stanza      = regexp.MustCompile(`^(?:iface|auto|allow-hotplug|allow-auto|source|mapping)\s+(\S+)`)
-	stanzaWord  = regexp.MustCompile(`^(mtu|txqueuelen|offload-[\w-]+|hardware-dma-ring-[\w-]+|hardware-irq-coalesce-[\w-]+)\s+(\S+)$`)
+	keyLine    = regexp.MustCompile(`^([A-Za-z][\w.-]*)\s*=\s*(.*)$`)
+	linkKey    = regexp.MustCompile(`^[A-Z]\w+$`)
+	yamlLine   = regexp.MustCompile(`^([a-z][\w.*-]*):(?:\s+(\S.*?))?\s*(?:#.*)?$`)
+	stanza     = regexp.MustCompile(`^(?:iface|auto|allow-hotplug|allow-auto|source|mapping)\s+(\S+)`)
+	stanzaWord = regexp.MustCompile(`^(mtu|txqueuelen|offload-[\w-]+|` +
+		`hardware-dma-ring-[\w-]+|hardware-irq-coalesce-[\w-]+)\s+(\S+)$`)
 	stanzaHooks = regexp.MustCompile(`^(?:pre-up|up|post-up)\s+(\S.*)$`)
 	stanzaDown  = regexp.MustCompile(`^(?:pre-down|down|post-down)\s`)
 )
@@ -253,14 +215,14 @@ func (r *reader) stanzaOption(name, value string) {
 
 // netplanOption reads an option of netplan. A key without a value above them may be the interface.
 func (r *reader) netplanOption(name, value string) bool {
-	switch feature := netplanOffloads[name]; {
+	switch {
 	case value == "":
 		r.of.device = name
 		return false
 	case name == "mtu":
 		r.add(Linux, "link:*/mtu", value)
-	case feature != "":
-		r.ethtoolOption("-K", "*", feature, onOff(value))
+	case strings.HasSuffix(name, "-offload"):
+		r.ethtoolOption("-K", "*", cmp.Or(netplanOffloads[name], name), onOff(value))
 	default:
 		return false
 	}
@@ -270,28 +232,23 @@ func (r *reader) netplanOption(name, value string) bool {
 // linkOption reads an option of systemd.link(5) or systemd.network(5).
 func (r *reader) linkOption(name, value string) bool {
 	device := r.of.name()
-	if option, word, ok := linkOptionOf(name); ok && value != "" {
-		if option == "-K" || option == "-A" || strings.HasPrefix(word, "adaptive") {
-			value = onOff(value)
-		}
-		if value == "max" {
-			r.unread() // what the NIC has
-			return true
-		}
-		r.ethtoolOption(option, device, word, value)
-		return true
-	}
+	id, key, corresponds := bootconf.KnobOf(name, device)
+	v, readable := key.Value(value)
 	switch {
 	case r.section == "Match":
 		if (name == "OriginalName" || name == "Name") && !strings.ContainsAny(value, " !") {
 			r.of.device = value
 		}
-	case name == "TransmitQueueLength":
-		r.add(Linux, "link:"+device+"/txqueuelen", value)
 	case name == "MTUBytes" && r.section == "Route":
 		r.unread()
-	case name == "MTUBytes":
-		r.add(Linux, "link:"+device+"/mtu", value)
+	case name == "TransmitChecksumOffload": // several bits, as ethtool's word has
+		r.ethtoolOption("-K", device, "tx", onOff(value))
+	case corresponds && value == "":
+		// the default
+	case corresponds && readable:
+		r.add(Linux, string(id), string(v))
+	case corresponds: // what the NIC has: max
+		r.unread()
 	case name == "InitialCongestionWindow":
 		r.add(Linux, "route:default/initcwnd", value)
 	case name == "InitialAdvertisedReceiveWindow":
@@ -314,7 +271,8 @@ var rcSwitches = map[string]string{
 }
 
 // rcOthers are variables of rc.conf that name, address and start something.
-var rcOthers = regexp.MustCompile(`^(?:hostname|defaultrouter|ipv6_defaultrouter|cloned_interfaces|wlans_\w+|vlans_\w+|` +
+var rcOthers = regexp.MustCompile(`^(?:hostname|defaultrouter|ipv6_defaultrouter|cloned_interfaces|` +
+	`wlans_\w+|vlans_\w+|` +
 	`create_args_\w+|static_routes|route_\w+|kld_list|keymap|\w+_enable|\w+_flags|jail_\w+|dumpdev|zfs_\w+)$`)
 
 // rcVariable reads a variable of rc.conf other than those of interfaces.

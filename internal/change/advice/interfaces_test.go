@@ -27,6 +27,8 @@ func TestInterfaceFiles(t *testing.T) {
 			[]string{"ethtool:eth0/ring.rx=4096", "ethtool:eth0/feature.tx-tcp-segmentation=off", "link:eth0/txqueuelen=5000"}},
 		{"behind a link",
 			"[Link]\nMTUBytes=9000\nnet.core.rmem_max = 1\n", []string{"link:*/mtu=9000", "sysctl:net.core.rmem_max=1"}},
+		{"settings of a link with units", "[Link]\nMTUBytes=9K\nRxCoalesceSec=50us\n",
+			[]string{"link:*/mtu=9216", "ethtool:*/coalesce.rx-usecs=50"}},
 		{"route", "[Route]\nInitialCongestionWindow=20\n", []string{"route:default/initcwnd=20"}},
 		{"ifupdown", "auto eth0\niface eth0 inet dhcp\n mtu 9000\n offload-gro off\n hardware-dma-ring-rx 4096\n" +
 			" up ethtool -K $IFACE tso off\n down ethtool -K $IFACE tso on\n",

@@ -225,7 +225,8 @@ var listInCode = regexp.MustCompile(
 	"(?i)`\\s*(?:netsh|reg add|(?:set|new|enable|disable)-\\w+|sysctl|ethtool)\\s[^`]*;[^`]*`")
 
 // hidden is a command that sets something of the network, in a line of a form that is not read.
-var hidden = regexp.MustCompile(`(?i)\b(?:netsh\s+int\w*\s+\w+\s+set|reg(?:\.exe)?\s+add\s+\S*hk|ethtool\s+-[KGCLA]\s|` +
+var hidden = regexp.MustCompile(`(?i)\b(?:netsh\s+int\w*\s+\w+\s+set|` +
+	`reg(?:\.exe)?\s+add\s+\S*hk|ethtool\s+-[KGCLA]\s|` +
 	`(?:set|enable|disable)-netadapter(?:lso|rsc|rss|checksum|advanced)\w*\s+-|sysctl\s+-w\s+\w+\.|` +
 	`ifconfig\s+\S+\s+(?:mtu|txqueuelen)\s|ip\s+link\s+set\s+\S.*\s(?:mtu|txqueuelen)\s)|["']802-3-ethernet\.mtu["']`)
 

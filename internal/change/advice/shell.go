@@ -35,15 +35,18 @@ const (
 
 var (
 	// assigned is an assignment of a shell with a literal value: the whole of it is behind the sign.
-	assigned = regexp.MustCompile(`(?:^|[;&({]\s*)(?:(?:export|local|readonly|declare(?:\s+-\w+)?|typeset(?:\s+-\w+)?)\s+)?` +
+	assigned = regexp.MustCompile(`(?:^|[;&({]\s*)` +
+		`(?:(?:export|local|readonly|declare(?:\s+-\w+)?|typeset(?:\s+-\w+)?)\s+)?` +
 		`([A-Za-z_]\w*)=("[^"$` + "`" + `\\]*"|'[^']*'|[^\s;&|()$"'` + "`" + `<>\\]+)\s*(?:$|[;&}]|#|\s\w+=)`)
 	// assignedBatch and assignedPower are the same of a batch file and of PowerShell.
 	assignedBatch = regexp.MustCompile(`(?i)^@?set\s+"?([A-Za-z_]\w*)=([^"%!&|^]+)"?$`)
-	assignedPower = regexp.MustCompile(`^(?:\$(?:script|global):|my\s+\$|\$)([A-Za-z_]\w*)\s*=\s*("[^"$` + "`" + `]*"|'[^']*'|\d+)\s*;?$`)
+	assignedPower = regexp.MustCompile(`^(?:\$(?:script|global):|my\s+\$|\$)([A-Za-z_]\w*)\s*=\s*` +
+		`("[^"$` + "`" + `]*"|'[^']*'|\d+)\s*;?$`)
 	// anyAssignment is whatever may give a variable a value.
 	anyAssignment = regexp.MustCompile(`(?:^|[^\w.$/=-])\$?([A-Za-z_]\w*)(?:\[[^\]]*\])?\s?[-+*/|]?=(?:[^=~]|$)`)
 	powerAssigned = regexp.MustCompile(`\$(?:\w+:)?([A-Za-z_]\w*)\s*[-+*]?=(?:[^=~]|$)`)
-	setElsewhere  = regexp.MustCompile(`\b(?:read|for|foreach|select|getopts\s+\S+|printf\s+-v|unset|let|mapfile|readarray)\s+` +
+	setElsewhere  = regexp.MustCompile(`\b(?:read|for|foreach|select|getopts\s+\S+|` +
+		`printf\s+-v|unset|let|mapfile|readarray)\s+` +
 		`((?:-\w+\s+(?:"[^"]*"\s+)?)*\(?\$?["']?[A-Za-z_]\w*(?:\s+[A-Za-z_]\w*)*)|([A-Za-z_]\w*)(?:\+\+|--)|` +
 		`\$\{([A-Za-z_]\w*):?=|(?i:\bset\s+/[ap]\s+"?([A-Za-z_]\w*))|\]\s*\$([A-Za-z_]\w*)`)
 
@@ -60,8 +63,9 @@ var (
 
 	functionHead = regexp.MustCompile(`^(?:function\s+([\w:.-]+)\s*(?:\(\s*\))?|([\w:.-]+)\s*\(\s*\))\s*(\{.*)?$`)
 	setsByWord   = regexp.MustCompile(`\b(?:sysctl|ethtool|ip|ndd|ipadm|netsh|ifconfig)\b|/proc/sys|/sys/|>>|\btee\b`)
-	aliasOfWord  = regexp.MustCompile(`^(?:(?:local|declare|typeset)\s+(?:-\w+\s+)?)?((?:[A-Za-z_]\w*=["']?\$\{?[1-9]\}?["']?\s*;?\s*)+)$`)
-	oneAlias     = regexp.MustCompile(`([A-Za-z_]\w*)=["']?\$\{?([1-9])\}?["']?`)
+	aliasOfWord  = regexp.MustCompile(`^(?:(?:local|declare|typeset)\s+(?:-\w+\s+)?)?` +
+		`((?:[A-Za-z_]\w*=["']?\$\{?[1-9]\}?["']?\s*;?\s*)+)$`)
+	oneAlias = regexp.MustCompile(`([A-Za-z_]\w*)=["']?\$\{?([1-9])\}?["']?`)
 )
 
 // newScript looks for the variables and the functions of a text.

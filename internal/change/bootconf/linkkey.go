@@ -34,8 +34,11 @@ var linkKeys = map[string]LinkKey{
 
 	"ethtool/ring.rx":           {"RxBufferSize", 244, linkNumber},
 	"ethtool/ring.tx":           {"TxBufferSize", 244, linkNumber},
+	"ethtool/ring.rx-mini":      {"RxMiniBufferSize", 248, linkNumber},
+	"ethtool/ring.rx-jumbo":     {"RxJumboBufferSize", 248, linkNumber},
 	"ethtool/channels.rx":       {"RxChannels", 239, linkNumber},
 	"ethtool/channels.tx":       {"TxChannels", 239, linkNumber},
+	"ethtool/channels.other":    {"OtherChannels", 239, linkNumber},
 	"ethtool/channels.combined": {"CombinedChannels", 239, linkNumber},
 
 	"ethtool/pause.rx":      {"RxFlowControl", 246, linkSwitch},
@@ -50,6 +53,9 @@ var linkKeys = map[string]LinkKey{
 	"ethtool/feature.rx-lro":                  {"LargeReceiveOffload", 232, linkSwitch},
 	"ethtool/feature.rx-checksum":             {"ReceiveChecksumOffload", 245, linkSwitch},
 	"ethtool/feature.rx-ntuple-filter":        {"NTupleFilter", 250, linkSwitch},
+	"ethtool/feature.rx-vlan-hw-parse":        {"ReceiveVLANCTAGHardwareAcceleration", 250, linkSwitch},
+	"ethtool/feature.tx-vlan-hw-insert":       {"TransmitVLANCTAGHardwareAcceleration", 250, linkSwitch},
+	"ethtool/feature.rx-vlan-filter":          {"ReceiveVLANCTAGFilter", 250, linkSwitch},
 
 	"ethtool/coalesce.adaptive-rx":       {"UseAdaptiveRxCoalesce", 250, linkSwitch},
 	"ethtool/coalesce.adaptive-tx":       {"UseAdaptiveTxCoalesce", 250, linkSwitch},
@@ -79,6 +85,17 @@ var linkKeys = map[string]LinkKey{
 func LinkKeyOf(id knob.ID) (LinkKey, bool) {
 	k, ok := linkKeys[id.Kind()+"/"+id.Attribute()]
 	return k, ok
+}
+
+// KnobOf returns the knob of an interface that a setting of [Link] with this name corresponds to.
+func KnobOf(setting, device string) (knob.ID, LinkKey, bool) {
+	for name, k := range linkKeys {
+		if k.Name == setting {
+			kind, attribute, _ := strings.Cut(name, "/")
+			return knob.ID(kind + ":" + device + "/" + attribute), k, true
+		}
+	}
+	return "", LinkKey{}, false
 }
 
 // Text returns a value of a knob in the form of a .link file. False: the file cannot express it;

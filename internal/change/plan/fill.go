@@ -60,7 +60,8 @@ func (m *maker) candidates() []candidate {
 			continue
 		}
 		value, limit := strings.CutPrefix(f[4], ">")
-		all = append(all, candidate{knob: fill(f[3]), value: fill(value), reason: fill(f[5]), cap: limit})
+		all = append(all, candidate{knob: fill(f[3]), value: fill(value), reason: fill(f[5]), cap: limit,
+			need: strings.Contains(f[5], "{need}")})
 	}
 	return all
 }

@@ -15,6 +15,7 @@ type candidate struct {
 	knob, value string
 	reason      string
 	cap         bool // a larger present value or default serves as well
+	need        bool // the reason says what the path needs
 }
 
 // maker makes one plan.
@@ -140,7 +141,7 @@ func (m *maker) line(c candidate) Line {
 
 // short reports whether a candidate is a buffer that memory made smaller than the path needs.
 func (m *maker) short(c candidate) bool {
-	return m.sizes.memory.Lowered && strings.Contains(c.reason, m.sizes.need.String())
+	return m.sizes.memory.Lowered && c.need
 }
 
 // placeholder says in the plan which interface its commands name, where the situation has none.

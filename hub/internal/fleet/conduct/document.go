@@ -99,7 +99,7 @@ func (d *Draft) Describe() *report.FleetPlanDocument {
 	doc := &report.FleetPlanDocument{Kind: string(d.Kind), Rollout: d.Plan.ID, Knob: string(d.Knob), To: string(d.To),
 		Metric: string(d.Metric), Window: d.Window.Seconds(), Pairs: d.Pairs, Deadline: t.Deadline.Seconds(),
 		Settle: t.Settle.Seconds(), Soak: t.Soak.Seconds(), LongSoak: t.LongSoak.Seconds(),
-		ValidUntil: time.Unix(d.NotAfter, 0).UTC(), UndoesOnHarm: d.Kind == Apply || d.Kind == Resume,
+		ValidUntil: time.Unix(d.NotAfter, 0).UTC(), UndoesOnHarm: d.Kind.Tries(),
 		Stages: []report.FleetStage{},
 		Hosts:  []report.FleetPlanHost{}}
 	for s, name := range rollout.StageNames {

@@ -36,6 +36,10 @@ const (
 	Undo    Kind = "undo"
 )
 
+// Tries reports whether a draft tries the change on hosts, stage by stage, and takes it back on
+// harm. The other kinds act on a change that is there.
+func (k Kind) Tries() bool { return k == Apply || k == Resume }
+
 // Host is what a draft holds of one host of the plan.
 type Host struct {
 	Name   string     `json:"name"`
@@ -238,7 +242,7 @@ func (d *Draft) check() error {
 		return fmt.Errorf("rollout %.70q: not a name", d.Plan.ID)
 	case d.Kind != Apply && d.Kind != Resume && d.Kind != Persist && d.Kind != Undo:
 		return fmt.Errorf("%.40q: not one of apply, resume, persist, undo", d.Kind)
-	case d.Kind == Undo || d.Kind == Persist:
+	case !d.Kind.Tries():
 		return nil
 	}
 	return d.Check(d.Plan.Timing)

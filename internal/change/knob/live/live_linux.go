@@ -254,13 +254,8 @@ func do(f func(*nl.Client) error) error {
 
 // fail completes an error: the kernel's answer about the value becomes a RangeError, and the hint
 // names the remedy.
-//
-// The order of the hints is from the most to the least specific: in a container a knob of the whole
-// host is often simply absent, and "this kernel has no such setting" would send the reader in the
-// wrong direction.
 func (l *Host) fail(op string, id knob.ID, err error) error {
 	e := &knob.Error{Op: op, Knob: id, Err: err}
-	hint := ""
 	d, known := l.catalog.Lookup(id)
 	// Nearly all handlers of sysctls answer EINVAL for a value out of range (proc_dointvec_minmax),
 	// drivers EINVAL or ERANGE.
@@ -272,35 +267,50 @@ func (l *Host) fail(op string, id knob.ID, err error) error {
 			e.Err = fmt.Errorf("%w: %w", knob.ErrInvalid, err)
 		}
 	}
-	place := Here()
-	inContainer := place.Known && !place.InitialNetNS
+	here := Here()
+	return e.WithHint(hintFor(id, err, standpoint{global: known && d.Scope == knob.ScopeGlobal,
+		container: here.Known && !here.InitialNetNS, root: os.Geteuid() == 0}))
+}
+
+// standpoint is what a hint depends on beside the knob and its error.
+type standpoint struct {
+	global    bool // the knob is one of the whole host
+	container bool // this network namespace is not the first
+	root      bool
+}
+
+// hintFor returns what to do about an error; "" if the error has said it.
+//
+// The order is from the most to the least specific: in a container a knob of the whole host is
+// often simply absent, and "this kernel has no such setting" would send the reader in the wrong
+// direction.
+func hintFor(id knob.ID, err error, at standpoint) string {
 	switch {
 	case errors.Is(err, knob.ErrGlobal),
-		known && d.Scope == knob.ScopeGlobal && inContainer &&
+		at.global && at.container &&
 			(errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
-		hint = knob.HintGlobal
+		return knob.HintGlobal
 	case errors.Is(err, knob.ErrReadOnly) && errors.Is(err, syscall.EROFS) && id.Kind() == knob.KindSysctl:
-		hint = "/proc/sys is mounted read-only here, as in an unprivileged container: change it on the host"
+		return "/proc/sys is mounted read-only here, as in an unprivileged container: change it on the host"
 	case errors.Is(err, knob.ErrReadOnly) && errors.Is(err, syscall.EROFS):
-		hint = "the file system is mounted read-only here, as in an unprivileged container: change it on the host"
+		return "the file system is mounted read-only here, as in an unprivileged container: change it on the host"
 	case errors.Is(err, knob.ErrReadOnly) && id.Kind() == knob.KindModule:
-		hint = fmt.Sprintf("takes effect when the module is loaded again: options %s %s=VALUE in a file of /etc/modprobe.d",
+		return fmt.Sprintf("takes effect when the module is loaded again: options %s %s=VALUE in a file of /etc/modprobe.d",
 			id.Subject(), id.Attribute())
 	case errors.Is(err, knob.ErrReadOnly) && id.Kind() == knob.KindNFS:
-		hint = "change the options in /etc/fstab and mount it again"
+		return "change the options in /etc/fstab and mount it again"
 	case errors.Is(err, errHeld), id.InFile() && !errors.Is(err, fs.ErrPermission):
 		// The error has said it.
 	case id.InFile():
-		hint = "this needs root, or the user who owns the server and its configuration file"
+		return "this needs root, or the user who owns the server and its configuration file"
 	case errors.Is(err, knob.ErrReadOnly):
-		hint = "the kernel offers this setting for reading only here"
-	case errors.Is(err, fs.ErrPermission) && inContainer && id == "sysctl:net.ipv4.tcp_congestion_control" &&
-		os.Geteuid() == 0:
-		hint = "the host must allow this name in its namespaces: net.ipv4.tcp_allowed_congestion_control, there"
+		return "the kernel offers this setting for reading only here"
+	case errors.Is(err, fs.ErrPermission) && at.container && at.root && id == "sysctl:net.ipv4.tcp_congestion_control":
+		return "the host must allow this name in its namespaces: net.ipv4.tcp_allowed_congestion_control, there"
 	case errors.Is(err, fs.ErrPermission):
-		hint = "this needs root, or CAP_NET_ADMIN in the namespace that owns the network"
+		return "this needs root, or CAP_NET_ADMIN in the namespace that owns the network"
 	case errors.Is(err, fs.ErrNotExist) && id.Kind() == knob.KindSysctl:
-		hint = "this kernel has no such setting, or the module that owns it is not loaded"
+		return "this kernel has no such setting, or the module that owns it is not loaded"
 	}
-	return e.WithHint(hint)
+	return ""
 }

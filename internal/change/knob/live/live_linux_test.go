@@ -407,28 +407,3 @@ func TestNetnsCatalogueRangesAreTaken(t *testing.T) {
 		t.Errorf("only %d values tried", tried)
 	}
 }
-
-// A congestion control that the host does not allow its namespaces is refused to their root, too:
-// "this needs root" would send him in the wrong direction.
-func TestNetnsRestrictedAlgorithm(t *testing.T) {
-	ns := knobtest.NewNetNS(t)
-	list := func(name string) []string {
-		b, err := os.ReadFile("/proc/sys/net/ipv4/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Fields(string(b))
-	}
-	allowed := list("tcp_allowed_congestion_control")
-	for _, name := range list("tcp_available_congestion_control") {
-		if slices.Contains(allowed, name) {
-			continue
-		}
-		err := ns.Backend(t, live.New()).Write(t.Context(), "sysctl:net.ipv4.tcp_congestion_control", knob.Value(name))
-		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(hint(err), "tcp_allowed_congestion_control") {
-			t.Errorf("%s: %v, hint %q", name, err, hint(err))
-		}
-		return
-	}
-	t.Skip("this host allows its namespaces everything that it has")
-}
