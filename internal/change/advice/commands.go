@@ -62,8 +62,6 @@ func commandTable(name string) reads {
 		return (*reader).reg
 	case "kldload":
 		return (*reader).kldload
-	case "for":
-		return (*reader).loop
 	case "sh", "bash", "dash", "ksh", "zsh", "su":
 		return (*reader).shell
 	case "foreach-object", "foreach", "%", "try", "ssh", "plink", "rsh", "pdsh", "clush", "powershell", "pwsh", "cmd",

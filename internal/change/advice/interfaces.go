@@ -127,8 +127,8 @@ func onOff(value string) string {
 	return value
 }
 
-// netplanOffloads are the offloads of netplan(5) that ethtool(8) calls otherwise; the others have its
-// long names.
+// netplanOffloads are the offloads of netplan(5) that ethtool(8) calls otherwise; the others have
+// its long names.
 var netplanOffloads = map[string]string{
 	"receive-checksum-offload": "rx", "transmit-checksum-offload": "tx",
 	"tcp6-segmentation-offload": "tx-tcp6-segmentation",

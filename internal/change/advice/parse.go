@@ -43,19 +43,18 @@ func Parse(data []byte) (Advice, error) {
 // later line.
 type reader struct {
 	advice      Advice
-	script      *script           // variables, loops and functions
-	isScript    bool              // the text begins with #!, so that # always begins a comment
-	grouped     bool              // a group of commands of the text writes into a file
-	used        map[string]bool   // variables that the text uses, so that their assignments are no settings
-	key         string            // registry key that values belong to, HKLM\…
-	section     string            // [section] of an ini file, without the part behind a dot
-	of          interfaceFile     // files of interfaces
-	tuned       bool              // the sections are those of a TuneD profile
-	valueColumn int               // of the present table; 0: the column behind the name
-	pending     string            // sysctl whose value follows
-	loops       map[string]string // variables of loops over files
-	nested      int               // commands within commands, and strings within strings
-	tableKey    string            // registry key of a table of PowerShell that is open
+	script      *script         // variables, loops and functions
+	isScript    bool            // the text begins with #!, so that # always begins a comment
+	grouped     bool            // a group of commands of the text writes into a file
+	used        map[string]bool // variables that the text uses, so that their assignments are no settings
+	key         string          // registry key that values belong to, HKLM\…
+	section     string          // [section] of an ini file, without the part behind a dot
+	of          interfaceFile   // files of interfaces
+	tuned       bool            // the sections are those of a TuneD profile
+	valueColumn int             // of the present table; 0: the column behind the name
+	pending     string          // sysctl whose value follows
+	nested      int             // commands within commands, and strings within strings
+	tableKey    string          // registry key of a table of PowerShell that is open
 	line        line
 	shown       string // the line as settings carry it
 }

@@ -349,10 +349,19 @@ func (s *script) each(text string) []string {
 	return all
 }
 
-// itemsOf returns the words that a loop goes over, or nothing if one of them is not written out.
+// itemsOf returns the words that a loop goes over, or nothing if one of them is not written out. Of
+// the files of an interface that a variable names it returns the last, because all are of one kind:
+// for q in /sys/class/net/$i/queues/rx-*.
 func itemsOf(list string) []string {
-	if strings.ContainsAny(list, "$`()<>|") {
+	if strings.ContainsAny(list, "`()<>|") {
 		return nil
+	}
+	if strings.Contains(list, "$") {
+		words := strings.Fields(list)
+		if slices.ContainsFunc(words, func(w string) bool { return !strings.HasPrefix(strings.Trim(w, `"'`), "/") }) {
+			return nil
+		}
+		return []string{strings.Trim(words[len(words)-1], `"'`)}
 	}
 	var items []string
 	for _, w := range strings.Fields(strings.ReplaceAll(list, ", ", ",")) { // {a,b, with the rest on the next line

@@ -26,7 +26,6 @@ func echoed(c command) []string {
 
 // written interprets a value that goes into a file.
 func (r *reader) written(value, file string) bool {
-	file = r.looped(file)
 	if formatted.MatchString(value) || strings.Contains(file, "{}") {
 		r.unread() // a program fills it in
 		return true
@@ -96,27 +95,6 @@ func (r *reader) written(value, file string) bool {
 
 // formatted is a value that a program fills in: {}, %d.
 var formatted = regexp.MustCompile(`^(?:\{\}|%[ds])$`)
-
-// looped replaces the variable of a loop at the beginning of a file's name by what the loop goes
-// over: for f in /sys/class/net/eth0/queues/rx-*/rps_flow_cnt; do echo 4096 > $f.
-func (r *reader) looped(file string) string {
-	name, rest, _ := strings.Cut(strings.TrimPrefix(file, "$"), "/")
-	if list := r.loops[strings.Trim(name, "{}")]; list != "" && strings.HasPrefix(file, "$") {
-		return strings.TrimSuffix(list+"/"+rest, "/")
-	}
-	return file
-}
-
-// loop remembers what a loop goes over: its last word, since all of them are files of one kind.
-func (r *reader) loop(c, _ command) bool {
-	if len(c.words) > 3 && c.words[2] == "in" {
-		if r.loops == nil {
-			r.loops = map[string]string{}
-		}
-		r.loops[c.words[1]] = c.words[len(c.words)-1]
-	}
-	return false
-}
 
 // queueFiles are the files of a queue in /sys/class/net that are settings, with the kind of queue
 // that has them. Source: Documentation/ABI/testing/sysfs-class-net-queues.
