@@ -22,7 +22,7 @@ import (
 func (a *app) measureCompareCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:         "compare BEFORE AFTER",
-		Annotations: exits(exitNotPermitted),
+		Annotations: exits(exitPartial, exitNotPermitted),
 		Short:       "Show what differs between two measurements, with intervals",
 		Long: `Compare the tests that two measurements have in common. BEFORE and AFTER are names of stored
 measurements or their beginnings, the words last (or latest) and previous, or files of measure
@@ -31,7 +31,8 @@ name goes before a file of the same name: write ./NAME for the file.
 
 The interval of an effect covers the true ratio in 95 of 100 comparisons, as far as the samples show
 the noise: the rounds of --confidence where both have them, else the intervals of each test. "Nothing
-differs" is an answer. A host of the name compare is measured as compare:7070.`,
+differs" is an answer; without a test in common the result is partial. A host of the name compare is
+measured as compare:7070.`,
 		Example: "  linerate measure compare previous last\n  linerate measure compare monday.json tuesday.json --json",
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.compareMeasurements(args)
@@ -52,7 +53,13 @@ func (a *app) compareMeasurements(names []string) error {
 		docs, sources = append(docs, d), append(sources, source)
 	}
 	doc := report.NewMeasureCompare(a.envelope(""), sources, docs)
-	return a.print(doc, func(s text.Style) error { return text.MeasureCompare(a.out, doc, s) })
+	if err := a.print(doc, func(s text.Style) error { return text.MeasureCompare(a.out, doc, s) }); err != nil {
+		return err
+	}
+	if !doc.Common() {
+		return statusError{status: exitPartial} // the document says why
+	}
+	return nil
 }
 
 // measurementStore returns the stored measurements of this user, and their directory.

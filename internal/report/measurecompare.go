@@ -87,6 +87,17 @@ func NewMeasureCompare(e Envelope, sources []string, docs []*MeasureDocument) *M
 	return d
 }
 
+// Common reports whether the first measurement has a test in common with any of the others. Without
+// one, the document compares nothing.
+func (d *MeasureCompareDocument) Common() bool {
+	for _, a := range d.After {
+		if len(a.Comparisons) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // MeasureGate is what a measurement was asked to reach.
 type MeasureGate struct {
 	FailBelow   float64              `json:"fail_below_bits_per_second,omitempty"`

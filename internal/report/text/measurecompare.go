@@ -37,15 +37,14 @@ func MeasureCompare(w io.Writer, d *report.MeasureCompareDocument, s Style) erro
 		p.notes("NOT COMPARED", a.Warnings)
 	}
 	p.line("")
-	within, compared := false, false
+	within := false
 	for _, a := range d.After {
-		compared = compared || len(a.Comparisons) > 0
 		for _, c := range a.Comparisons {
 			within = within || c.Spread == "intervals"
 		}
 	}
 	switch {
-	case !compared:
+	case !d.Common():
 		p.line("%s", s.bold("nothing could be compared: these measurements have no test in common"))
 	case !d.Differs:
 		p.line("%s", s.bold("nothing differs beyond the noise of these measurements"))
