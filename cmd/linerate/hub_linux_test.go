@@ -125,3 +125,32 @@ END
 	h.sh("systemctl stop linerate-hub linerate-agent.socket linerate-agent.service far")
 	h.passed("hub for other hosts")
 }
+
+// node makes the host a member of a fleet and serves it by the unit that linerate-hub prints: as a
+// dynamic user, which asks the agent of root for the journal. It comes back after a kill, rests
+// while the host is no member, and serves a host that joins again.
+func (h *host) node() {
+	h.t.Helper()
+	h.ship("systemd/linerate-node-orders.conf", "/etc/systemd/system/linerate-node.service.d")
+	h.sh(`linerate-hub unit --node >/etc/systemd/system/linerate-node.service
+		systemd-run --quiet --unit=fleet linerate-hub --data /run/fleet --listen 127.0.0.1:7071 --fleet 127.0.0.1:7072
+		systemctl daemon-reload; systemctl start linerate-agent.socket`)
+	h.says("systemctl start linerate-node; systemctl is-active linerate-node || true", "inactive")
+	const (
+		join = `until line=$(linerate-hub invite --data /run/fleet); do sleep 1; done
+			linerate-hub join $(echo "$line" | sed -n 's/^linerate-hub join //p'); systemctl start linerate-node; `
+		asked = `while sleep 1; do linerate-hub fleet ask state --data /run/fleet --json >state || continue
+			! grep -q '"kept_changes":1' state || break; done; `
+		pid = "systemctl show -p MainPID --value linerate-node"
+	)
+	h.sh(join + asked)
+	h.confined("linerate-node")
+	h.sh("pid=$(" + pid + "); systemctl kill --signal=KILL linerate-node; until [ $(" + pid + ") != $pid ] && " +
+		"systemctl is-active --quiet linerate-node; do sleep 1; done; " + asked)
+	h.says(`linerate-hub leave | grep -o 'fleet remove [0-9A-Z]*' >forget
+		until [ $(systemctl show -p ActiveState --value linerate-node) = inactive ]; do sleep 1; done
+		systemctl is-system-running`, "running")
+	h.sh("linerate-hub $(cat forget) --data /run/fleet; " + join + asked)
+	h.sh("systemctl stop linerate-node fleet linerate-agent.socket linerate-agent.service")
+	h.passed("node")
+}

@@ -259,6 +259,7 @@ func (h *host) services() {
 	h.agent()
 	h.farSide()
 	h.hub()
+	h.node()
 	h.orders() // the journal that the hub has read goes
 }
 

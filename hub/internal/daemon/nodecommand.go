@@ -76,7 +76,7 @@ linerate-hub node, or its unit.`,
 			if err != nil {
 				return usageError{err}
 			}
-			h, err := join.Prepare(durable.OS(), dir, address, token)
+			h, err := join.Prepare(durable.ForOwner(), dir, address, token)
 			if err != nil {
 				return err
 			}
@@ -108,7 +108,7 @@ func (a *app) leaveCommand() *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			h, err := join.Open(durable.OS(), dir)
+			h, err := join.Open(durable.ForOwner(), dir)
 			if err != nil {
 				return err
 			}
@@ -149,7 +149,7 @@ order that a person has signed goes to ` + "`linerate agent --orders`" + `, whic
 			if err != nil {
 				return usageError{err}
 			}
-			h, err := join.Open(durable.OS(), dir)
+			h, err := join.Open(durable.ForOwner(), dir)
 			if err != nil {
 				return err
 			}

@@ -8,9 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -44,36 +42,10 @@ func WritePassword(path, password string) error {
 	if err != nil {
 		return fmt.Errorf("write password %s: %w", path, err)
 	}
-	uid, gid, err := ownerOf(filepath.Dir(path))
-	if err == nil {
-		err = durable.Replace(given{durable.OS(), uid, gid}, path, []byte(h.String()), 0o600)
-	}
-	if err != nil {
+	if err := durable.Replace(durable.ForOwner(), path, []byte(h.String()), 0o600); err != nil {
 		return fmt.Errorf("write password %s: %w", path, err)
 	}
 	return nil
-}
-
-// given is a file system whose new files belong to another user when root makes them.
-type given struct {
-	durable.FS
-	uid, gid int
-}
-
-// Create makes a file that does not exist: in a directory of another user, an existing one may be a
-// link to anywhere.
-func (g given) Create(name string, perm fs.FileMode) (durable.File, error) {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	if err != nil {
-		return nil, err
-	}
-	if os.Geteuid() == 0 {
-		if err := f.Chown(g.uid, g.gid); err != nil {
-			_ = f.Close() // the file is empty
-			return nil, err
-		}
-	}
-	return f, nil
 }
 
 func newHash(password string, rounds int) (hash, error) {
