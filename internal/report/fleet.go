@@ -57,7 +57,9 @@ type FleetHost struct {
 	LastSeen    *time.Time        `json:"last_seen,omitempty"` // absent: not since the hub started
 	Findings    []string          `json:"findings,omitempty"`
 	Drifted     []string          `json:"drifted_knobs,omitempty"`
-	Differs     int               `json:"differing_settings,omitempty"`
+	// why the host cannot read its journal; then no drift is known
+	JournalNotRead string `json:"journal_not_read,omitempty"`
+	Differs        int    `json:"differing_settings,omitempty"`
 }
 
 // FleetInvitation is the permission to join, without its secret.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -226,7 +227,11 @@ func writeHosts(w io.Writer, doc *report.FleetHostsDocument) {
 		if h.LastSeen != nil {
 			seen = fmt.Sprintf("%.0fs ago", doc.Time.Sub(*h.LastSeen).Seconds())
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", h.Name, h.ID, h.State, h.Class, seen, len(h.Drifted),
+		drift := strconv.Itoa(len(h.Drifted))
+		if h.JournalNotRead != "" {
+			drift = "not known"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", h.Name, h.ID, h.State, h.Class, seen, drift,
 			h.Differs, strings.Join(h.Findings, " "))
 	}
 	_ = t.Flush() // the writer below has the error

@@ -32,7 +32,9 @@ type Facts struct {
 	Settings       map[string]string `json:"settings,omitempty"` // by knob
 	Findings       []string          `json:"findings,omitempty"` // codes, the gravest first
 	Kept           []Kept            `json:"kept,omitempty"`
-	Measure        string            `json:"measure,omitempty"` // HOST:PORT where other hosts may measure this one
+	// why the journal of the host was not read; then Kept is not known
+	JournalNotRead string `json:"journal_not_read,omitempty"`
+	Measure        string `json:"measure,omitempty"` // HOST:PORT where other hosts may measure this one
 }
 
 // Card is one physical interface.

@@ -67,6 +67,9 @@ func (h *Host) Values(key string) []string {
 	case "finding":
 		return f.Findings
 	case "drift":
+		if f.JournalNotRead != "" {
+			return nil
+		}
 		if f.Drift() > 0 {
 			return []string{"yes"}
 		}

@@ -107,7 +107,8 @@ func (h *Host) read(ctx context.Context) {
 		return
 	}
 	f := inventory.Of(v.Near, v.Findings, h.version)
-	f.Kept, f.Measure = h.kept(ctx), h.measure
+	h.readKept(ctx, &f)
+	f.Measure = h.measure
 	h.mu.Lock()
 	h.snapshot = v.Near
 	h.mu.Unlock()
@@ -122,7 +123,7 @@ func (h *Host) compare(ctx context.Context) {
 	if f.Name == "" {
 		return
 	}
-	f.Kept = h.kept(ctx)
+	h.readKept(ctx, &f)
 	h.set(f)
 }
 
@@ -140,15 +141,17 @@ func (h *Host) set(f inventory.Facts) {
 	h.mu.Unlock()
 }
 
-// kept returns the changes that should be in force, with what their knobs hold now. Without an
-// agent there are none.
-func (h *Host) kept(ctx context.Context) []inventory.Kept {
+// readKept fills in the changes that should be in force, with what their knobs hold now, or why the
+// journal was not read.
+func (h *Host) readKept(ctx context.Context, f *inventory.Facts) {
+	f.Kept, f.JournalNotRead = nil, ""
 	if h.reader == nil {
-		return nil
+		return
 	}
 	changes, err := h.reader.History(ctx)
 	if err != nil {
-		return nil
+		f.JournalNotRead = err.Error()
+		return
 	}
 	latest := make(map[knob.ID]int) // the last change of a knob is what it should hold
 	for i := range changes {
@@ -156,7 +159,6 @@ func (h *Host) kept(ctx context.Context) []inventory.Kept {
 			latest[changes[i].Knob] = i
 		}
 	}
-	var all []inventory.Kept
 	for i := range changes {
 		c := &changes[i]
 		if last, ok := latest[c.Knob]; !ok || last != i {
@@ -166,9 +168,8 @@ func (h *Host) kept(ctx context.Context) []inventory.Kept {
 		if v, err := h.knobs.Read(ctx, c.Knob); err == nil {
 			k.Have = string(v)
 		}
-		all = append(all, k)
+		f.Kept = append(f.Kept, k)
 	}
-	return all
 }
 
 // Facts implements Source.
@@ -190,13 +191,17 @@ type Ping struct {
 	Version string `json:"version"`
 }
 
-// State answers VerbState.
+// State answers VerbState. Without the journal no changes are known.
 type State struct {
-	Version  string   `json:"version"`
-	Findings []string `json:"findings,omitempty"`
-	Kept     int      `json:"kept_changes"`
-	Drifted  int      `json:"drifted_changes"`
+	Version        string   `json:"version"`
+	Findings       []string `json:"findings,omitempty"`
+	Kept           *int     `json:"kept_changes,omitempty"`
+	Drifted        *int     `json:"drifted_changes,omitempty"`
+	JournalNotRead string   `json:"journal_not_read,omitempty"`
 }
+
+// ErrNotReadYet reports a node that has just started.
+var ErrNotReadYet = errors.New("the node has just started, and has not read this host yet")
 
 // mostKnobs is how many knobs one question may name.
 const mostKnobs = 8
@@ -209,7 +214,13 @@ func (h *Host) Answer(ctx context.Context, verb string, args []string) (any, err
 	case VerbState:
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		s := State{Version: h.version, Findings: h.facts.Findings, Kept: len(h.facts.Kept), Drifted: h.facts.Drift()}
+		if h.facts.Name == "" {
+			return nil, ErrNotReadYet
+		}
+		s := State{Version: h.version, Findings: h.facts.Findings, JournalNotRead: h.facts.JournalNotRead}
+		if s.JournalNotRead == "" {
+			s.Kept, s.Drifted = new(len(h.facts.Kept)), new(h.facts.Drift())
+		}
 		return s, nil
 	case VerbKnob:
 		return h.knobValues(ctx, args)

@@ -45,6 +45,23 @@ func (p past) History(context.Context) ([]journal.Change, error)      { return p
 func (p past) Runs(context.Context, runs.Kind) ([]string, error)      { return []string{"r1"}, nil }
 func (p past) Run(context.Context, runs.Kind, string) ([]byte, error) { return []byte(`{}`), nil }
 
+// closed is an agent that this node may not ask.
+type closed struct{ past }
+
+func (closed) History(context.Context) ([]journal.Change, error) { return nil, fs.ErrPermission }
+
+// TestJournalNotRead: a host whose journal a node cannot read does not claim that nothing drifted.
+func TestJournalNotRead(t *testing.T) {
+	h := NewHost(closed{}, knobs{}, "1.0", slog.New(slog.DiscardHandler))
+	facts := inventory.Facts{Name: "here"}
+	h.readKept(t.Context(), &facts)
+	h.set(facts)
+	a, err := h.Answer(t.Context(), VerbState, nil)
+	if s, ok := a.(State); err != nil || !ok || s.Kept != nil || s.Drifted != nil || s.JournalNotRead == "" {
+		t.Errorf("state %+v, %v", a, err)
+	}
+}
+
 // TestHost: what a host says of its knobs and of kept changes.
 func TestHost(t *testing.T) {
 	h := NewHost(past{
@@ -53,17 +70,22 @@ func TestHost(t *testing.T) {
 		{ID: "c3", Knob: "sysctl:b", To: "5", State: journal.Committed},
 		{ID: "c4", Knob: "sysctl:c", To: "7", State: journal.Undone},
 	}, knobs{"sysctl:a": "2", "sysctl:b": "6", "sysctl:s": "secret"}, "1.0", slog.New(slog.DiscardHandler))
-	kept := h.kept(t.Context())
+	if _, err := h.Answer(t.Context(), VerbState, nil); !errors.Is(err, ErrNotReadYet) {
+		t.Errorf("the state before the first reading: %v", err)
+	}
+	facts := inventory.Facts{Name: "here", Findings: []string{"rx-ring-overrun"}}
+	h.readKept(t.Context(), &facts)
+	kept := facts.Kept
 	if len(kept) != 2 || kept[0].Change != "c2" || kept[0].Drifted() || !kept[1].Drifted() {
 		t.Errorf("kept changes %+v", kept)
 	}
-	h.set(inventory.Facts{Name: "here", Kept: kept, Findings: []string{"rx-ring-overrun"}})
+	h.set(facts)
 	b, hash, err := h.Facts(t.Context())
 	if err != nil || inventory.Hash(b) != hash {
 		t.Errorf("facts %s: hash %s, %v", b, hash, err)
 	}
 	a, err := h.Answer(t.Context(), VerbState, nil)
-	if s, ok := a.(State); err != nil || !ok || s.Kept != 2 || s.Drifted != 1 || len(s.Findings) != 1 {
+	if s, ok := a.(State); err != nil || !ok || *s.Kept != 2 || *s.Drifted != 1 || len(s.Findings) != 1 {
 		t.Errorf("state %+v, %v", a, err)
 	}
 	a, err = h.Answer(t.Context(), VerbKnob, []string{"a", "sysctl:s", "z"})

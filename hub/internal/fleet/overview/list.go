@@ -111,7 +111,7 @@ func Describe(one *report.FleetHost, h *inventory.Host) {
 		one.LastSeen = &last
 	}
 	if h.Facts != nil {
-		one.Findings = h.Facts.Findings
+		one.Findings, one.JournalNotRead = h.Facts.Findings, h.Facts.JournalNotRead
 		for _, k := range h.Facts.Kept {
 			if k.Drifted() {
 				one.Drifted = append(one.Drifted, k.Knob)

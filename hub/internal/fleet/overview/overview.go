@@ -132,7 +132,7 @@ func (s *Source) value(h *inventory.Host, by Measure) (float64, bool) {
 	}
 	switch by {
 	case Drift:
-		return float64(h.Facts.Drift()), true
+		return float64(h.Facts.Drift()), h.Facts.JournalNotRead == ""
 	case Findings:
 		return float64(len(h.Facts.Findings)), true
 	}
