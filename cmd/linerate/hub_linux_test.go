@@ -132,14 +132,15 @@ END
 func (h *host) node() {
 	h.t.Helper()
 	h.ship("systemd/linerate-node-orders.conf", "/etc/systemd/system/linerate-node.service.d")
-	h.sh(`linerate-hub unit --node >/etc/systemd/system/linerate-node.service
-		systemd-run --quiet --unit=fleet linerate-hub --data /run/fleet --listen 127.0.0.1:7071 --fleet 127.0.0.1:7072
-		systemctl daemon-reload; systemctl start linerate-agent.socket`)
+	h.sh(`linerate-hub unit --node | sed 's/^RestartSec=.*/RestartSec=1/' >/etc/systemd/system/linerate-node.service
+		linerate-hub unit >/etc/systemd/system/linerate-hub.service
+		mkdir -p /etc/linerate-hub; echo "fleet: {join: 127.0.0.1:7072}" >/etc/linerate-hub/hub.yaml
+		systemctl daemon-reload; systemctl start linerate-agent.socket linerate-hub`)
 	h.says("systemctl start linerate-node; systemctl is-active linerate-node || true", "inactive")
 	const (
-		join = `until line=$(linerate-hub invite --data /run/fleet); do sleep 1; done
+		join = `until line=$(linerate-hub invite); do sleep 1; done
 			linerate-hub join $(echo "$line" | sed -n 's/^linerate-hub join //p'); systemctl start linerate-node; `
-		asked = `while sleep 1; do linerate-hub fleet ask state --data /run/fleet --json >state || continue
+		asked = `while sleep 1; do linerate-hub fleet ask state --json >state || continue
 			! grep -q '"kept_changes":1' state || break; done; `
 		pid = "systemctl show -p MainPID --value linerate-node"
 	)
@@ -150,7 +151,7 @@ func (h *host) node() {
 	h.says(`linerate-hub leave | grep -o 'fleet remove [0-9A-Z]*' >forget
 		until [ $(systemctl show -p ActiveState --value linerate-node) = inactive ]; do sleep 1; done
 		systemctl is-system-running`, "running")
-	h.sh("linerate-hub $(cat forget) --data /run/fleet; " + join + asked)
-	h.sh("systemctl stop linerate-node fleet linerate-agent.socket linerate-agent.service")
+	h.sh("linerate-hub $(cat forget); " + join + asked)
+	h.sh("systemctl stop linerate-node linerate-hub linerate-agent.socket linerate-agent.service")
 	h.passed("node")
 }
