@@ -67,8 +67,8 @@ func TestPauseIsOneStep(t *testing.T) {
 	})
 }
 
-// late is a pipe to a guard whose first deadlines pass before it is written to, as those of a writer
-// that is paused in between.
+// late is a pipe to a guard whose first deadlines pass before it is written to, as those of a
+// writer that is paused in between.
 type late struct {
 	deadlines, passed int
 	got               []byte

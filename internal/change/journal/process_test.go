@@ -261,8 +261,8 @@ func (s stage) start(mode string) (*exec.Cmd, *bufio.Reader) {
 
 // settled waits until the guard has ended, opens the journal, and checks that nothing is left in
 // trial. A guard has the time a test has. recorded is false if the guard went on without its
-// storage, which took longer than a guard waits: then the knobs are back, and recovery has told the
-// journal so.
+// storage, which took longer than a guard waits: then the knobs are back, and recovery has recorded
+// that.
 func (s stage) settled() (j *journal.Journal, recorded bool) {
 	s.t.Helper()
 	journaltest.GuardEnds(s.t, s.state)

@@ -282,8 +282,8 @@ func (d Driver) finish(ctx context.Context, n *note, parameter string) error {
 }
 
 // cardPatience bounds how long the new interfaces may take to appear, and to become what they were:
-// duplicate address detection takes one or two seconds, and a link some more. Only the pauses between
-// attempts count: on a host that is starved, each attempt takes seconds itself.
+// duplicate address detection takes one or two seconds, and a link some more. Only the pauses
+// between attempts count: on a host that is starved, each attempt takes seconds itself.
 const cardPatience = 20 * time.Second
 
 // putBack gives the interfaces of the loaded module back what they had, and returns what did not

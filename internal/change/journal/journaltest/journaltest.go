@@ -121,8 +121,8 @@ func GuardEnds(t *testing.T, state string) {
 }
 
 // WithoutStorage reports whether a guard that has ended went on without its storage: it waits two
-// seconds, and a busy disk may take longer. It says so, and leaves to recovery what the journal does
-// not know.
+// seconds, and a busy disk may take longer. It says so, and leaves to recovery what the journal
+// does not know.
 func WithoutStorage(state string) bool {
 	log, _ := os.ReadFile(filepath.Join(state, "guard.log")) // no guard wrote one
 	return strings.Contains(string(log), "the journal does not know yet what went back")
