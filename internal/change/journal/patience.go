@@ -13,7 +13,7 @@ func awaitFor[T any](answer <-chan T, d time.Duration) (got T, ok bool) {
 	if d <= 0 {
 		return awaitSteps(answer, nil, 0)
 	}
-	steps := time.NewTicker(d / patienceSteps) // it drops the ticks of a pause but for one
+	steps := time.NewTicker(max(d/patienceSteps, 1)) // it drops the ticks of a pause but for one
 	defer steps.Stop()
 	return awaitSteps(answer, steps.C, patienceSteps)
 }
