@@ -121,11 +121,11 @@ func GuardEnds(t *testing.T, state string) {
 }
 
 // WithoutStorage reports whether a guard that has ended went on without its storage: it waits two
-// seconds, and a busy disk may take longer. It says so, and leaves to recovery what the journal
-// does not know.
+// seconds, and a busy disk may take longer. It says so, and leaves to recovery what it could not
+// take back and what the journal does not know.
 func WithoutStorage(state string) bool {
 	log, _ := os.ReadFile(filepath.Join(state, "guard.log")) // no guard wrote one
-	return strings.Contains(string(log), "the journal does not know yet what went back")
+	return strings.Contains(string(log), journal.ErrSilent.Error())
 }
 
 // lockSoon takes a lock as soon as its holder is gone.
