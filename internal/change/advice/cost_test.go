@@ -38,10 +38,17 @@ func TestCostOfUnknownNames(t *testing.T) {
 			return cpuTime() - before
 		}
 		// Four times the text takes about four times as long, and sixteen times where a reader is
-		// quadratic in something.
+		// quadratic in something. A host that stops this machine meanwhile can only add to it, so the
+		// least of three counts, and the first that is small enough is enough.
 		small, large := judge(few), judge(many)
+		bound := 8*small + time.Second
+		for range 2 {
+			if large > bound {
+				large = min(large, judge(many))
+			}
+		}
 		t.Logf("%s: %v for %d bytes, %v for %d", name, small, few, large, many)
-		if large > 8*small+time.Second {
+		if large > bound {
 			t.Errorf("%s: %v for %d bytes, %v for %d", name, small, few, large, many)
 		}
 	}

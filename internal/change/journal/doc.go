@@ -96,7 +96,9 @@
 // until the kernel gives the write up, because a late record would damage the log of the next
 // holder. Open waits for Options.Patience. Without the lock nothing is written: another process may
 // be at work. Commands have another process write to the storage first (AwaitStorage). If that one
-// hangs, the journal opens without any write: it changes nothing and still restores old values.
+// hangs, the journal opens without any write: it changes nothing and still restores old values. The
+// waits for storage, lock and guard count the time in which this process runs: a pause of any
+// length is one of 16 steps.
 //
 // # Files
 //

@@ -16,3 +16,14 @@ func (g *Guard) Describe(is Guardian) { g.is = &is }
 
 // HearProbe waits for the answers of a process that tries the storage.
 var HearProbe = hearProbe
+
+// AwaitFor waits for an answer.
+func AwaitFor(answer <-chan int, d time.Duration) (int, bool) { return awaitFor(answer, d) }
+
+// AwaitSteps is AwaitFor with a clock of the test.
+func AwaitSteps(answer <-chan int, steps <-chan time.Time, n int) (int, bool) {
+	return awaitSteps(answer, steps, n)
+}
+
+// SendTo sends a message to a guard behind a pipe.
+func SendTo(life lifeline, message string) error { return (&Guard{life: life}).send(message) }

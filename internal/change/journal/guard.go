@@ -235,9 +235,18 @@ func (g *Guard) Release() error {
 const sendPatience = 2 * time.Second
 
 func (g *Guard) send(message string) error {
-	// Best effort: without a deadline the writer waits indefinitely.
-	_ = g.life.SetWriteDeadline(time.Now().Add(sendPatience))
-	if _, err := io.WriteString(g.life, message+"\n"); err != nil {
+	// In steps: a deadline that passed while this process was paused says nothing of the guard.
+	rest, err := []byte(message+"\n"), error(nil)
+	for range patienceSteps {
+		// Best effort: without a deadline the writer waits indefinitely.
+		_ = g.life.SetWriteDeadline(time.Now().Add(sendPatience / patienceSteps))
+		var n int
+		n, err = g.life.Write(rest)
+		if rest = rest[n:]; !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("write to guard %d: %w", g.pid, err)
 	}
 	return nil

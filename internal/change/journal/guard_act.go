@@ -165,12 +165,7 @@ func (g *watch) note(lines []string) {
 		defer close(written)
 		leaveNotices(g.options.FS, g.options.Dir, lines)
 	}()
-	timer := time.NewTimer(storagePatience)
-	defer timer.Stop()
-	select {
-	case <-written:
-	case <-timer.C:
-	}
+	awaitFor(written, storagePatience)
 }
 
 // watched returns the changes that still need the guard and that it has not given up.
@@ -239,12 +234,8 @@ func (g *watch) hold() (unlock func()) {
 			}
 		}
 	}()
-	timer := time.NewTimer(lockPatience)
-	defer timer.Stop()
-	var r result
-	select {
-	case r = <-got:
-	case <-timer.C:
+	r, came := awaitFor(got, lockPatience)
+	if !came {
 		close(given)
 		go func() { // A lock that comes too late goes at once.
 			if r := <-got; r.lock != nil {
@@ -377,15 +368,12 @@ func (g *watch) recordOnce(cause string, done []Outcome) error {
 		leaveNotices(g.options.FS, g.options.Dir, lines)
 		got <- result{outcomes, err}
 	}()
-	timer := time.NewTimer(storagePatience)
-	defer timer.Stop()
-	select {
-	case r := <-got:
-		g.show(r.outcomes)
-		return r.err
-	case <-timer.C:
+	r, answered := awaitFor(got, storagePatience)
+	if !answered {
 		return ErrSilent
 	}
+	g.show(r.outcomes)
+	return r.err
 }
 
 // settle records what a guard has done to knobs before it had the journal.

@@ -41,10 +41,5 @@ func (l *guardLog) write(line string) {
 // close writes what is left, within wordPatience.
 func (l *guardLog) close() {
 	close(l.lines)
-	timer := time.NewTimer(wordPatience)
-	defer timer.Stop()
-	select {
-	case <-l.written:
-	case <-timer.C:
-	}
+	awaitFor(l.written, wordPatience)
 }

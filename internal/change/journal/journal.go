@@ -187,19 +187,15 @@ func Open(options Options) (*Journal, error) {
 		j, err := openNow(options)
 		opened <- result{j, err}
 	}()
-	timer := time.NewTimer(options.Patience)
-	defer timer.Stop()
-	select {
-	case r := <-opened:
+	if r, answered := awaitFor(opened, options.Patience); answered {
 		return r.j, r.err
-	case <-timer.C:
-		go func() {
-			if r := <-opened; r.j != nil {
-				_ = r.j.Close() // its caller believes that it did not open
-			}
-		}()
-		return nil, fmt.Errorf("open journal: %w", silence{options.Patience, true})
 	}
+	go func() {
+		if r := <-opened; r.j != nil {
+			_ = r.j.Close() // its caller believes that it did not open
+		}
+	}()
+	return nil, fmt.Errorf("open journal: %w", silence{options.Patience, true})
 }
 
 // openNow is Open without a bound.
@@ -391,15 +387,12 @@ func (j *Journal) append(data []byte, k kind) error {
 	}
 	log, done := j.log, make(chan error, 1)
 	go func() { done <- log.Append(data) }()
-	timer := time.NewTimer(storagePatience)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-timer.C:
+	err, answered := awaitFor(done, storagePatience)
+	if !answered {
 		j.late = done
 		return ErrSilent
 	}
+	return err
 }
 
 // remember applies a record in memory, here and in the guard. The guard must know of an intent

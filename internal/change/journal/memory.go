@@ -202,15 +202,11 @@ func (g *watch) read() error {
 		g.pending = pending
 		go func(seen fs.FileInfo) { pending <- readLog(g.options.FS, logPath(g.options.Dir), seen) }(g.seen)
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	var r reading
-	select {
-	case r = <-g.pending:
-		g.pending = nil
-	case <-timer.C:
+	r, answered := awaitFor(g.pending, patience)
+	if !answered {
 		return ErrSilent
 	}
+	g.pending = nil
 	switch {
 	case errors.Is(r.err, fs.ErrNotExist) && g.seen == nil:
 		return nil // no writer has been here yet

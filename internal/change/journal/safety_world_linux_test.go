@@ -68,7 +68,8 @@ func buildWorld() error {
 }
 
 // settle waits until both links are up and have their addresses: the kernel works on that after the
-// commands have ended.
+// commands have ended. It holds rtnl from the first sign of each work to its end, when routes have
+// followed their links and addresses, and a request of ethtool waits for rtnl.
 func settle() {
 	for {
 		addresses, _ := os.ReadFile("/proc/thread-self/net/if_inet6") // What is missing is waited for.
@@ -79,6 +80,7 @@ func settle() {
 			up = up && string(state) == "up\n" && strings.Contains(string(addresses), fmt.Sprintf(" 80 %8s\n", link))
 		}
 		if up {
+			ethtool("a0", cardRequests["rings"]) // Its answer does not matter here.
 			return
 		}
 		time.Sleep(time.Millisecond)

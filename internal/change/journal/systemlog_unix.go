@@ -2,10 +2,7 @@
 
 package journal
 
-import (
-	"log/syslog"
-	"time"
-)
+import "log/syslog"
 
 // systemLog writes a line to the log of the system, if one listens (syslog(3): /dev/log, on FreeBSD
 // /var/run/log). It waits at most wordPatience.
@@ -20,10 +17,5 @@ func systemLog(text string) {
 		_ = w.Crit(text) // the guard has other places for the same line
 		_ = w.Close()
 	}()
-	timer := time.NewTimer(wordPatience)
-	defer timer.Stop()
-	select {
-	case <-sent:
-	case <-timer.C:
-	}
+	awaitFor(sent, wordPatience)
 }

@@ -15,7 +15,7 @@ import (
 // standIn is the variable of a process in the place of a name server.
 const standIn = "LINERATE_TEST_NAMESERVER"
 
-// TestStandIn is that process: it has a bound UDP socket and ends after two minutes at the latest.
+// TestStandIn is that process: it has a bound UDP socket and ends after ten minutes at the latest.
 // Alone it does nothing.
 func TestStandIn(t *testing.T) {
 	if os.Getenv(standIn) == "" {
@@ -26,7 +26,7 @@ func TestStandIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	time.Sleep(2 * time.Minute)
+	time.Sleep(10 * time.Minute)
 }
 
 // A server that is a unit of systemd is restarted by systemctl alone. That one is a script here: it

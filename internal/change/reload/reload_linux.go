@@ -282,7 +282,8 @@ func (d Driver) finish(ctx context.Context, n *note, parameter string) error {
 }
 
 // cardPatience bounds how long the new interfaces may take to appear, and to become what they were:
-// duplicate address detection takes one or two seconds, and a link some more.
+// duplicate address detection takes one or two seconds, and a link some more. Only the pauses
+// between attempts count: on a host that is starved, each attempt takes seconds itself.
 const cardPatience = 20 * time.Second
 
 // putBack gives the interfaces of the loaded module back what they had, and returns what did not
@@ -293,13 +294,14 @@ func (d Driver) putBack(ctx context.Context, p picture) (left []string, err erro
 		return nil, err
 	}
 	defer c.Close()
-	deadline := time.Now().Add(cardPatience)
+	var waited time.Duration
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		left, err = d.attempt(ctx, c, p)
-		if err == nil && len(left) == 0 || time.Now().After(deadline) {
+		if err == nil && len(left) == 0 || waited >= cardPatience {
 			return left, err
 		}
 		time.Sleep(pause)
+		waited += pause
 	}
 }
 

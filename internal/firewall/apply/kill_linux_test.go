@@ -18,6 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/firewall/apply"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // The test binary plays three parts: started as `TEST guard …` it is a guard, as `TEST writer STATE
@@ -42,8 +43,21 @@ func options(state string, part string) journal.Options {
 		tables.Step = func(string) { die() }
 	}
 	return journal.Options{Dir: state, Backend: apply.Host{Backend: knob.NewMemory(nil), Tables: tables},
-		Normalize: func(_ knob.ID, v knob.Value) (knob.Value, error) { return v, nil }}
+		Normalize: func(_ knob.ID, v knob.Value) (knob.Value, error) { return v, nil },
+		Boottime: func() time.Duration {
+			if _, err := os.Stat(os.Getenv(later)); err == nil {
+				return sys.Boottime() + 2*span
+			}
+			return sys.Boottime()
+		}}
 }
+
+// later is the variable with the name of a file. When it is there, the clock of all parts is past
+// every deadline.
+const later = "LINERATE_TEST_LATER"
+
+// span is the time of all trials.
+const span = time.Hour
 
 // writer applies, says so, and takes back. In the mode "commit" it commits in between.
 func writer(state string, id knob.ID, value knob.Value, mode string) error {
@@ -58,10 +72,6 @@ func writer(state string, id knob.ID, value knob.Value, mode string) error {
 	}
 	defer j.Close()
 	ctx := context.Background()
-	span := time.Hour
-	if mode == "deadline" {
-		span = 4 * time.Second
-	}
 	changes, err := j.Apply(ctx, journal.Request{For: span}, knob.Setting{Knob: id, Value: value})
 	if err != nil {
 		return err
@@ -226,7 +236,8 @@ func TestGuardWithoutFiles(t *testing.T) {
 		defer tr.end()
 		v := newVictim(t, tr)
 		v.traffic.start()
-		c := v.start("deadline")
+		passes := filepath.Join(t.TempDir(), "later")
+		c := v.start("deadline", later+"="+passes)
 		out, err := c.StdoutPipe()
 		if err == nil {
 			err = c.Start()
@@ -242,6 +253,9 @@ func TestGuardWithoutFiles(t *testing.T) {
 		}
 		away := filepath.Join(t.TempDir(), "gone")
 		if err := os.Rename(v.state, away); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(passes, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		tables := &apply.Tables{Dir: filepath.Join(away, "firewall")}

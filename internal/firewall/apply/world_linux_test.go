@@ -194,6 +194,11 @@ func (tr *traffic) pause() {
 			same = same && early[i] == tr.sent[i].Load()
 		}
 		if same {
+			// The last packet may be at work in a later rule still. Packets hold rcu, and this call
+			// waits for all that do (MEMBARRIER_CMD_GLOBAL of membarrier(2)).
+			if _, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, 1, 0, 0); errno != 0 {
+				tr.t.Fatal(errno)
+			}
 			return
 		}
 		if time.Now().After(until) {

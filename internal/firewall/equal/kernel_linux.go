@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -121,22 +122,9 @@ func inKernel(ctx context.Context, r *ruleset.Ruleset, sets []byte, packets []ru
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := exec.CommandContext(ctx, "nft", "-j", "list", "table", "inet", "linerate_witness").Output()
-	if err != nil {
-		return nil, 0, fmt.Errorf("nft: %w", err)
-	}
-	seen, err := read.NFT(bytes.NewReader(list))
+	passed, err := counted(ctx, uint64(sent))
 	if err != nil {
 		return nil, 0, err
-	}
-	var passed uint64
-	for _, o := range seen.Table("inet", "linerate_witness").Objects {
-		switch {
-		case o.Name == "passed":
-			passed = o.Counter.Packets
-		case o.Name == "arrived" && o.Counter.Packets != uint64(sent):
-			return nil, 0, fmt.Errorf("%d packets sent, %d arrived", sent, o.Counter.Packets)
-		}
 	}
 	now, err := loaded(ctx, r)
 	if err != nil {
@@ -151,6 +139,54 @@ func inKernel(ctx context.Context, r *ruleset.Ruleset, sets []byte, packets []ru
 		}
 	})
 	return got, passed, nil
+}
+
+// longestArrival bounds the wait for the last packet. It decides nothing unless packets are lost.
+const longestArrival = time.Minute
+
+// membarrierGlobal is MEMBARRIER_CMD_GLOBAL of linux/membarrier.h.
+const membarrierGlobal = 1
+
+// counted waits until all packets have arrived and are counted everywhere, and returns how many the
+// rules let pass. The kernel forwards a packet in the softirq of its sender, but later where the
+// softirqs of a busy host are late.
+func counted(ctx context.Context, sent uint64) (passed uint64, err error) {
+	for end := time.Now().Add(longestArrival); ; time.Sleep(time.Millisecond) {
+		arrived, _, err := witnessed(ctx)
+		switch {
+		case err != nil:
+			return 0, err
+		case arrived == sent:
+			// The last packet may be at work in a rule still. Packets hold rcu, and membarrier(2) waits
+			// for all that do. A kernel without it leaves the time that nft takes to start.
+			_, _, _ = unix.Syscall(unix.SYS_MEMBARRIER, membarrierGlobal, 0, 0)
+			_, passed, err = witnessed(ctx)
+			return passed, err
+		case time.Now().After(end):
+			return 0, fmt.Errorf("%d packets sent, %d arrived", sent, arrived)
+		}
+	}
+}
+
+// witnessed reads the witness.
+func witnessed(ctx context.Context) (arrived, passed uint64, err error) {
+	list, err := exec.CommandContext(ctx, "nft", "-j", "list", "table", "inet", "linerate_witness").Output()
+	if err != nil {
+		return 0, 0, fmt.Errorf("nft: %w", err)
+	}
+	seen, err := read.NFT(bytes.NewReader(list))
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, o := range seen.Table("inet", "linerate_witness").Objects {
+		switch o.Name {
+		case "arrived":
+			arrived = o.Counter.Packets
+		case "passed":
+			passed = o.Counter.Packets
+		}
+	}
+	return arrived, passed, nil
 }
 
 // load gives the rules, and the witness, to the kernel of the namespace. Packets leave by the peer

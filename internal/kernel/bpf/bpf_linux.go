@@ -227,11 +227,13 @@ func (w *Watcher) Read() (*Counts, error) {
 	word := binary.NativeEndian.Uint64
 	for vector, name := range softIRQNames {
 		key := binary.NativeEndian.AppendUint32(nil, uint32(vector))
-		if err := lookup(w.sums, key, value); err != nil {
-			return nil, fmt.Errorf("read softirqs: %w", err)
-		}
+		// A delay counts when a run begins, and a run when it ends. In this order no delay is without
+		// its run, but for the one that goes on, however long this process is held up in between.
 		if err := lookup(w.delays, key, delay); err != nil {
 			return nil, fmt.Errorf("read delays of softirqs: %w", err)
+		}
+		if err := lookup(w.sums, key, value); err != nil {
+			return nil, fmt.Errorf("read softirqs: %w", err)
 		}
 		for cpu := range w.cpus {
 			if runs := word(value[16*cpu+8:]); runs > 0 {

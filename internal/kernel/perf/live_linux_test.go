@@ -45,7 +45,7 @@ func TestSampler(t *testing.T) {
 	}
 	cpu := cpus[0]
 	const period = 1_003_009
-	s, err := perf.Open(perf.Options{Event: perf.CPUClock(), Period: period, CPUs: []int{cpu}})
+	s, err := perf.Open(perf.Options{Event: perf.CPUClock(), Period: period, CPUs: []int{cpu}, Pages: 2048})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,11 +72,12 @@ func TestSampler(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		// 200 ms of processor time, however long that takes.
-		for from, _ := sys.ThreadTime(sys.ThreadID()); ; {
-			if now, _ := sys.ThreadTime(sys.ThreadID()); now-from > 200*time.Millisecond {
-				return
-			}
+		// 200 ms of processor time, however long that takes. Where a host stops this machine, the clock
+		// of the thread goes on and no sample comes, so one step counts 100 µs at most.
+		last, _ := sys.ThreadTime(sys.ThreadID())
+		for used := time.Duration(0); used < 200*time.Millisecond; {
+			now, _ := sys.ThreadTime(sys.ThreadID())
+			used, last = used+min(now-last, 100*time.Microsecond), now
 		}
 	}()
 	for waiting := true; waiting; {

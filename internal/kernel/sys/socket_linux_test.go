@@ -53,6 +53,16 @@ func connect(t *testing.T) (int, *net.TCPConn) {
 	return fd, peer
 }
 
+// awaitReadable waits until a descriptor can be read. A signal ends [sys.Poll] early: that of the
+// runtime, or the one with which the kernel pauses a process.
+func awaitReadable(fd int) error {
+	for {
+		if ready, err := sys.Poll(fd, time.Minute); ready || err != nil {
+			return err
+		}
+	}
+}
+
 func TestTakenOverDescriptor(t *testing.T) {
 	fd, peer := pair(t)
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
@@ -84,7 +94,7 @@ func TestTakenOverDescriptor(t *testing.T) {
 	if _, err := peer.Write([]byte("pong")); err != nil {
 		t.Fatal(err)
 	}
-	if ready, err := sys.Poll(fd, time.Minute); !ready || err != nil {
+	if err := awaitReadable(fd); err != nil {
 		t.Errorf("not readable: %v", err)
 	}
 	if n, err := sys.Read(fd, buf); string(buf[:n]) != "pong" || err != nil {
@@ -275,7 +285,7 @@ func TestIOAllocatesNothing(t *testing.T) {
 		if _, err := sys.Write(fd, out); err != nil {
 			t.Fatal(err)
 		}
-		if ready, err := sys.Poll(raw, time.Minute); !ready || err != nil {
+		if err := awaitReadable(raw); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := sys.Read(raw, in); err != nil {

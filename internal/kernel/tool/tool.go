@@ -62,7 +62,8 @@ func (System) Run(ctx context.Context, program string, args ...string) ([]byte, 
 	command.Env = append(os.Environ(), "LC_ALL=C", "LANG=C")
 	var stdout, stderr limited
 	command.Stdout, command.Stderr = &stdout, &stderr
-	command.WaitDelay = time.Second // a grandchild may hold the pipe
+	// A grandchild may hold the pipe. Without one, only a pause of this process takes so long.
+	command.WaitDelay = 10 * time.Second
 	err = command.Run()
 	var exit *exec.ExitError
 	switch {

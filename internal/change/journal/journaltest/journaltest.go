@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -117,6 +118,14 @@ func GuardEnds(t *testing.T, state string) {
 		t.Fatal(err)
 	}
 	alive.Close()
+}
+
+// WithoutStorage reports whether a guard that has ended went on without its storage: it waits two
+// seconds, and a busy disk may take longer. It says so, and leaves to recovery what it could not
+// take back and what the journal does not know.
+func WithoutStorage(state string) bool {
+	log, _ := os.ReadFile(filepath.Join(state, "guard.log")) // no guard wrote one
+	return strings.Contains(string(log), journal.ErrSilent.Error())
 }
 
 // lockSoon takes a lock as soon as its holder is gone.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -74,8 +75,42 @@ func world(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := dial("udp4", "127.0.0.1:5004")
+	received := func() (m Memory) {
+		for _, s := range all(t, Query{Protocol: UDP, States: []State{Closed}}) {
+			m = s.Memory
+		}
+		return m
+	}
 	for range 20 {
+		before := received()
 		_ = must[int](t)(c.Write(make([]byte, 1000)))
+		await(t, "a datagram", func() bool { return received() != before })
+	}
+	await(t, "the handshakes, the data and their acknowledgements", func() bool {
+		waiting, unread := 0, 0
+		for _, s := range all(t, Query{Protocol: TCP, States: []State{Listen, Established}}) {
+			switch {
+			case s.State == Listen && s.Local.Port() == 5000:
+				waiting = int(s.ReceiveQueue)
+			case s.State == Listen:
+			case s.SendQueue != 0:
+				return false
+			case s.ReceiveQueue == 3000 || s.ReceiveQueue == 70:
+				unread++
+			}
+		}
+		return waiting == 2 && unread == 6
+	})
+}
+
+// await waits for what the kernel does behind the calls: it handles a packet of loopback in the
+// softirq of the sender, but later where the softirqs of a busy host are late.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s did not arrive", what)
+		}
 	}
 }
 
