@@ -53,6 +53,33 @@ func TestWakeUps(t *testing.T) {
 	}
 }
 
+// TestArrival reads times of arrival while the realtime clock is slowed and set: a message that
+// waited for long keeps its time, and one from before a step counts as arrived now.
+func TestArrival(t *testing.T) {
+	const second = 1_000_000_000
+	w := &worker{}
+	for _, c := range []struct {
+		name        string
+		now, real   int64 // a reading of both clocks
+		at, arrived int64
+	}{
+		{"at once", 100 * second, 1000 * second, 1000*second - 1000, 100*second - 1000},
+		{"a process that stood still", 130 * second, 1030 * second, 1001 * second, 101 * second},
+		{"a slower clock", 131 * second, 1031*second - 5_000_000, 1031*second - 5_001_000, 131*second - 1000},
+		{"without a time", 132 * second, 1032 * second, 0, 132 * second},
+		{"later than now", 133 * second, 1033 * second, 1034 * second, 133 * second},
+		{"before the clock was set forward", 134 * second, 5034 * second, 1033 * second, 134 * second},
+		{"likewise, in the next call", 135 * second, 5035 * second, 1033 * second, 135 * second},
+		{"after the clock was set", 136 * second, 5036 * second, 5035 * second, 135 * second},
+		{"before the clock was set back", 137 * second, 2037 * second, 5036 * second, 137 * second},
+	} {
+		w.compare(c.now, c.real)
+		if got := w.arrival(c.at, c.now); got != c.arrived {
+			t.Errorf("%s: arrived at %d, want %d", c.name, got, c.arrived)
+		}
+	}
+}
+
 // TestLatencyCountsFromDue holds what a query is charged: a late sender in full, an early one from
 // when it left, and one without a schedule from when it left.
 func TestLatencyCountsFromDue(t *testing.T) {
