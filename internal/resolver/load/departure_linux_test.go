@@ -3,7 +3,9 @@ package load
 import (
 	"math"
 	"testing"
+	"time"
 
+	"github.com/linerate/linerate/internal/resolver/answer"
 	"github.com/linerate/linerate/internal/resolver/message"
 )
 
@@ -74,9 +76,41 @@ func TestArrival(t *testing.T) {
 		{"before the clock was set back", 137 * second, 2037 * second, 5036 * second, 137 * second},
 	} {
 		w.compare(c.now, c.real)
-		if got := w.arrival(c.at, c.now); got != c.arrived {
-			t.Errorf("%s: arrived at %d, want %d", c.name, got, c.arrived)
+		if got, known := w.arrival(c.at, c.now); got != c.arrived || known != (got != c.now) {
+			t.Errorf("%s: arrived at %d, %t, want %d", c.name, got, known, c.arrived)
 		}
+	}
+}
+
+// TestLateBeforeASweep reads an answer that arrived after the timeout of its query, by a worker that
+// has looked at no clock since it sent the query: the query is lost all the same.
+func TestLateBeforeASweep(t *testing.T) {
+	t.Parallel()
+	s := serve(t, answer.Options{Faults: answer.Faults{Every: map[answer.Fault]uint64{answer.Late: 1},
+		LateBy: 20 * time.Millisecond}})
+	o, err := Options{Server: s.Addr(), Timeout: time.Millisecond, Sockets: 1, Names: questions(t)}.Filled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBatched(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	w := b.workers[0]
+	if err := w.send(&w.ports[0], 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(time.Minute); w.tally.Answers+w.tally.Late == 0 && time.Now().Before(until); {
+		if _, err := w.poller.Await(time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.drain(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.tally.Answers != 0 || w.tally.Late != 1 || w.tally.Lost != 1 || w.waiting != 0 {
+		t.Errorf("got %+v, %d waiting", w.tally.Counts, w.waiting)
 	}
 }
 

@@ -411,7 +411,11 @@ func (w *worker) drain() (ended int, err error) {
 					w.tally.wrong(message.Oversize)
 					continue
 				}
-				if w.judge.receive(m.Payload, w.arrival(m.ArrivedNanos, now), p.table, w.tally) {
+				arrived, known := w.arrival(m.ArrivedNanos, now)
+				if known {
+					w.expire(p, arrived) // before a sweep, if this thread stood still
+				}
+				if w.judge.receive(m.Payload, arrived, p.table, w.tally) {
 					ended++
 				}
 			}
@@ -457,12 +461,13 @@ func (w *worker) compare(now, real int64) {
 
 // arrival returns when a message arrived, from its time on the realtime clock; 0: it has none. The
 // message may have waited for as long as this process stood still. What arrived before the clock was
-// set counts as arrived now: a step of the clock would be measured otherwise.
-func (w *worker) arrival(at, now int64) int64 {
-	if arrived := at - w.offset; at != 0 && arrived <= now && arrived >= w.stepped {
-		return arrived
+// set counts as arrived now, and its time is not known: a step of the clock would be measured
+// otherwise.
+func (w *worker) arrival(at, now int64) (arrived int64, known bool) {
+	if arrived = at - w.offset; at != 0 && arrived <= now && arrived >= w.stepped {
+		return arrived, true
 	}
-	return now
+	return now, false
 }
 
 // closeReading is how long three readings of clocks take at most, in nanoseconds, without an
@@ -473,11 +478,16 @@ const closeReading = 2000
 func (w *worker) sweep(now int64) {
 	for i := range w.ports {
 		p := &w.ports[i]
-		n := p.table.expire(now - int64(w.o.Timeout))
-		w.waiting -= n
+		w.expire(p, now)
 		w.overdue(p, now)
-		w.tally.Lost += uint64(n)
 	}
+}
+
+// expire ends the wait for queries of a port whose timeout has passed at a moment.
+func (w *worker) expire(p *port, at int64) {
+	n := p.table.expire(at - int64(w.o.Timeout))
+	w.waiting -= n
+	w.tally.Lost += uint64(n)
 }
 
 // strangers counts what other addresses and ports sent to ours.
