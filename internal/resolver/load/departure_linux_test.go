@@ -82,8 +82,8 @@ func TestArrival(t *testing.T) {
 	}
 }
 
-// TestLateBeforeASweep reads an answer that arrived after the timeout of its query, by a worker that
-// has looked at no clock since it sent the query: the query is lost all the same.
+// TestLateBeforeASweep lets a worker that has looked at no clock since it sent a query read the
+// answer, which arrived after the timeout: the query is lost all the same.
 func TestLateBeforeASweep(t *testing.T) {
 	t.Parallel()
 	s := serve(t, answer.Options{Faults: answer.Faults{Every: map[answer.Fault]uint64{answer.Late: 1},

@@ -193,8 +193,8 @@ func TestSecondAndLateAnswers(t *testing.T) {
 	})
 	t.Run("late", func(t *testing.T) {
 		t.Parallel()
-		// Of the four queries that wait at a time, a lost one waits for its timeout. So the load lasts ten
-		// timeouts, however late it begins, and the first late answers arrive within it.
+		// Of the four queries that wait at a time, a lost one waits for its timeout. So the load lasts
+		// ten timeouts, however late it begins, and the first late answers arrive within it.
 		const queries, outstanding = 80, 4
 		s := serve(t, answer.Options{Faults: answer.Faults{Every: map[answer.Fault]uint64{answer.Late: 2},
 			LateBy: 300 * time.Millisecond}})

@@ -71,14 +71,18 @@ func (c *capture) run() {
 	defer func() { c.took <- seen }()
 	inbox := sys.NewInbox(64, captured)
 	for {
+		stopped := false // before the look: what arrives between the two is not left
+		select {
+		case <-c.stop:
+			stopped = true
+		default:
+		}
 		n, err := inbox.Receive(c.fd, 64, true)
+		if err != nil && stopped {
+			return
+		}
 		if err != nil {
-			select {
-			case <-c.stop:
-				return // and nothing is waiting
-			default:
-				continue
-			}
+			continue
 		}
 		for i := range n {
 			m := inbox.Message(i)

@@ -460,8 +460,8 @@ func (w *worker) compare(now, real int64) {
 }
 
 // arrival returns when a message arrived, from its time on the realtime clock; 0: it has none. The
-// message may have waited for as long as this process stood still. What arrived before the clock was
-// set counts as arrived now, and its time is not known: a step of the clock would be measured
+// message may have waited for as long as this process stood still. What arrived before the clock
+// was set counts as arrived now, and its time is not known: a step of the clock would be measured
 // otherwise.
 func (w *worker) arrival(at, now int64) (arrived int64, known bool) {
 	if arrived = at - w.offset; at != 0 && arrived <= now && arrived >= w.stepped {
