@@ -268,8 +268,8 @@ func stopped(pid int) bool {
 	return strings.HasPrefix(state, "T")
 }
 
-// observe starts a server with its fault, loads and observes it, and returns how long it stood still
-// meanwhile.
+// observe starts a server with its fault, loads and observes it, and returns how long it or this
+// process stood still meanwhile.
 func (p plant) observe(t *testing.T) (o server.Observation, stood time.Duration, err error) {
 	var none server.Observation
 	watched := 4 * time.Second
