@@ -45,9 +45,9 @@ func datagrams(t testing.TB, stop <-chan struct{}) uint64 {
 }
 
 // beside records while a thread of this process works, for longer and longer until the thread had a
-// CPU for a quarter of a second: a busy host may give it little of a second. It returns the number of
-// slices that were planned too. A recording whose own thread stood still and missed ends of slices
-// may have lost samples, and is repeated then.
+// CPU for a quarter of a second: a busy host may give it little of a second. It also returns the
+// number of slices that were planned. A recording whose own thread stood still, and missed ends of
+// slices, may have lost samples: it is repeated then.
 func beside(t *testing.T, o record.Options, work func(stop <-chan struct{})) (p *profile.Profile, planned int) {
 	t.Helper()
 	recorder, err := record.Open(o)
