@@ -46,8 +46,7 @@ func datagrams(t testing.TB, stop <-chan struct{}) uint64 {
 
 // beside records while a thread of this process works, for longer and longer until the thread had a
 // CPU for a quarter of a second: a busy host may give it little of a second. It also returns the
-// number of slices that were planned. A recording whose own thread stood still, and missed ends of
-// slices, may have lost samples: it is repeated then.
+// number of slices that were planned.
 func beside(t *testing.T, o record.Options, work func(stop <-chan struct{})) (p *profile.Profile, planned int) {
 	t.Helper()
 	recorder, err := record.Open(o)
@@ -76,7 +75,7 @@ func beside(t *testing.T, o record.Options, work func(stop <-chan struct{})) (p 
 			t.Fatal(err)
 		}
 		planned = min(60, max(20, int(d/(time.Second/4))))
-		if d >= time.Minute || after-before >= time.Second/4 && (p.Lost == 0 || p.Slices >= planned) {
+		if after-before >= time.Second/4 || d > time.Hour/4 || t.Failed() {
 			return p, planned
 		}
 	}
@@ -89,9 +88,10 @@ func TestRun(t *testing.T) {
 	var n uint64
 	p, planned := beside(t, record.Options{Event: "cpu-clock", Rate: 997, Interfaces: []string{"lo"}},
 		func(stop <-chan struct{}) { n = datagrams(t, stop) })
-	// How many of the slices end apart depends on when this thread gets a CPU.
+	// How many of the slices end apart depends on when this thread gets a CPU. Samples may be lost only
+	// where it missed an end: the rings hold two seconds.
 	if p.Event != "cpu-clock" || !p.Timer || p.Slices < 1 || p.Slices > planned || p.Busy == 0 || p.Busy > p.Samples ||
-		p.Lost > 0 {
+		p.Lost > 0 && p.Slices == planned {
 		t.Errorf("%s, %d slices, %d busy of %d samples, %d lost", p.Event, p.Slices, p.Busy, p.Samples, p.Lost)
 	}
 	if float64(p.Unresolved) > 0.005*float64(p.Kernel) {
