@@ -221,7 +221,7 @@ func TestFaultsDuringATest(t *testing.T) {
 			p := c.make(t)
 			must(t, os.Chmod(p.dir, 0o755))
 			before := snapshot(t, p.dir, c.changes...)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			s, err := storage.Open(ctx, c.target(p), nil)
 			must(t, err)
@@ -296,7 +296,7 @@ func TestFaultsDuringFilling(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p, fault := c.make(t)
 			before := snapshot(t, filepath.Join(p.dir, "other"))
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			var once sync.Once
 			var faulted error

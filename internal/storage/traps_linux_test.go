@@ -110,8 +110,12 @@ func noise(n int) []byte {
 	return b
 }
 
+// enough is the number of operations on which a verdict of a trap rests: a file of a mebibyte is
+// written several times, and what else the process reads at the device is little beside them.
+const enough = 64
+
 // figure runs one short test and returns its result. A busy host may give its thread no processor
-// meanwhile: then no operation has ended, and the test is run again for longer.
+// meanwhile: then few operations have ended, and the test is run again for longer.
 func figure(t *testing.T, target storage.Target, spec storage.Spec) (*storage.Result, storage.Subject) {
 	t.Helper()
 	s, err := storage.Open(context.Background(), target, nil)
@@ -121,7 +125,7 @@ func figure(t *testing.T, target storage.Target, spec storage.Spec) (*storage.Re
 	defer s.Close()
 	spec.Duration, spec.Interval = 200*time.Millisecond, 50*time.Millisecond
 	r, err := s.Run(context.Background(), spec, nil)
-	for err == nil && r.Operations == 0 && spec.Duration < time.Minute {
+	for err == nil && r.Operations < enough && spec.Duration < time.Minute {
 		spec.Duration *= 2
 		r, err = s.Run(context.Background(), spec, nil)
 	}

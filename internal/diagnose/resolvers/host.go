@@ -66,7 +66,7 @@ func singleWorker(s seen) *evidence.Finding {
 	if len(s.Host.Threads) > n {
 		next := s.Host.Threads[n]
 		f.Evidence = append(f.Evidence, number("busiest thread behind the workers, "+next.Name,
-			part(next.RunSeconds, s.Seconds), "ratio", "/proc/PID/task/TID/schedstat"))
+			part(next.RunSeconds, s.Host.Seconds), "ratio", "/proc/PID/task/TID/schedstat"))
 	}
 	f.Rejected = append(f.Rejected, s.notUpstream()...)
 	f.Rejected = append(f.Rejected, s.notCache()...)

@@ -164,7 +164,7 @@ func TestPlanted(t *testing.T) {
 			if !strings.Contains(title, only) || rounds == 0 && only == "" && !slices.Contains(suite, title) {
 				continue
 			}
-			o, err := p.observe(t)
+			o, first, err := p.judged(t)
 			if errors.Is(err, exec.ErrNotFound) {
 				testenv.Missing(t, testenv.Peers, err)
 			}
@@ -172,7 +172,6 @@ func TestPlanted(t *testing.T) {
 				t.Errorf("%s: %v", title, err)
 				continue
 			}
-			first := resolvers.Findings(o)[0]
 			verdict := "WRONG"
 			if all++; first.Code == p.want {
 				right++
@@ -213,19 +212,78 @@ func prioritize(priority int) error {
 	return nil
 }
 
-// observe starts a server with its fault, loads and observes it.
-func (p plant) observe(t *testing.T) (o server.Observation, err error) {
+// Bounds of what a standstill excuses: a thread that stood still for a twentieth of an observation
+// was not ready all the time, and a machine that pauses again and again has a clean moment at last.
+const (
+	excused   = 0.05
+	mostPlays = 40
+)
+
+// judged plays a row and returns the first finding. The row is played again only where the finding
+// is another one and the process or its server stood still meanwhile: the test did not plant that.
+func (p plant) judged(t *testing.T) (o server.Observation, first evidence.Finding, err error) {
+	for play := 1; ; play++ {
+		o, stood, err := p.observe(t)
+		if err != nil {
+			return o, first, err
+		}
+		first = resolvers.Findings(o)[0]
+		if first.Code == p.want || stood.Seconds() < excused*o.Seconds || play == mostPlays {
+			return o, first, nil
+		}
+		t.Logf("    %s: stood still for %v of %.3g s", first.Code, stood, o.Seconds)
+	}
+}
+
+// standstill measures until stop is closed how long this process had no CPU, or a server was
+// stopped.
+func standstill(stop <-chan struct{}, pid int) <-chan time.Duration {
+	const glance = 10 * time.Millisecond
+	sum := make(chan time.Duration, 1)
+	go func() {
+		stood := time.Duration(0)
+		tick := time.NewTicker(glance)
+		defer tick.Stop()
+		for last := time.Now(); ; {
+			select {
+			case <-stop:
+				sum <- stood
+				return
+			case <-tick.C:
+			}
+			took := time.Since(last)
+			last = last.Add(took)
+			if took > 3*glance || stopped(pid) {
+				stood += took
+			}
+		}
+	}()
+	return sum
+}
+
+// stopped reports whether a signal has stopped a process (proc_pid_stat(5), state T).
+func stopped(pid int) bool {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // one that ended is not stopped
+	_, state, _ := strings.Cut(string(b), ") ")
+	return strings.HasPrefix(state, "T")
+}
+
+// observe starts a server with its fault, loads and observes it, and returns how long it or this
+// process stood still meanwhile.
+func (p plant) observe(t *testing.T) (o server.Observation, stood time.Duration, err error) {
 	var none server.Observation
+	watched := 4 * time.Second
 	// Pdeathsig acts when the thread that started the child ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if p.load.Rate == flood.Rate {
+		watched = time.Second // enough for the time of a thread, and short enough to fall between two pauses
 		var usual int
 		if usual, err = syscall.Getpriority(syscall.PRIO_PROCESS, 0); err == nil {
 			err = prioritize(first)
 		}
 		if err != nil {
-			return none, err
+			return none, 0, err
 		}
 		defer func() { err = errors.Join(err, prioritize(20-usual)) }() // getpriority(2) of Linux returns 20 - nice
 	}
@@ -234,17 +292,17 @@ func (p plant) observe(t *testing.T) (o server.Observation, err error) {
 	dir := t.TempDir()
 	cmd, err := p.command(dir)
 	if err != nil {
-		return none, err
+		return none, 0, err
 	}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
-		return none, err
+		return none, 0, err
 	}
 	defer log.Close()
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		return none, err
+		return none, 0, err
 	}
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
@@ -259,12 +317,12 @@ func (p plant) observe(t *testing.T) (o server.Observation, err error) {
 	}()
 	if err := await(ended); err != nil {
 		text, _ := os.ReadFile(log.Name())
-		return none, fmt.Errorf("%w: %s", err, text)
+		return none, 0, fmt.Errorf("%w: %s", err, text)
 	}
 	for range p.hold {
 		conn, err := net.Dial("tcp", serverAt.String())
 		if err != nil {
-			return none, err
+			return none, 0, err
 		}
 		defer conn.Close()
 	}
@@ -278,7 +336,11 @@ func (p plant) observe(t *testing.T) (o server.Observation, err error) {
 	if p.kind == server.BIND {
 		target.RNDCConfig = filepath.Join(dir, "rndc.conf")
 	}
-	o, err = server.Observe(ctx, target, 4*time.Second)
+	ready := make(chan struct{})
+	still := standstill(ready, cmd.Process.Pid)
+	o, err = server.Observe(ctx, target, watched)
+	close(ready)
+	stood = <-still
 	cancel()
 	loaded := <-done
 	if loaded != nil && !errors.Is(loaded, context.Canceled) {
@@ -286,12 +348,12 @@ func (p plant) observe(t *testing.T) (o server.Observation, err error) {
 	}
 	if err != nil {
 		text, _ := os.ReadFile(log.Name())
-		return none, fmt.Errorf("%w; its log ends with %s", err, text[max(0, len(text)-2000):])
+		return none, 0, fmt.Errorf("%w; its log ends with %s", err, text[max(0, len(text)-2000):])
 	}
 	if len(o.Unseen) > 0 {
 		t.Logf("    unseen: %q", o.Unseen)
 	}
-	return o, nil
+	return o, stood, nil
 }
 
 // generate loads the server until the context ends, in short runs, each of which begins as its

@@ -146,11 +146,11 @@ func (s seen) drops() float64 {
 // CPU. A thread that is never idle limits the server, also where other programs take a part of its
 // CPU.
 func (s seen) busy() (t server.Thread, ran, wanted float64, ok bool) {
-	if s.Host == nil || len(s.Host.Threads) == 0 || s.Seconds <= 0 {
+	if s.Host == nil || len(s.Host.Threads) == 0 || s.Host.Seconds <= 0 {
 		return t, 0, 0, false
 	}
 	t = s.Host.Threads[0]
-	return t, t.RunSeconds / s.Seconds, (t.RunSeconds + t.WaitSeconds) / s.Seconds, true
+	return t, t.RunSeconds / s.Host.Seconds, (t.RunSeconds + t.WaitSeconds) / s.Host.Seconds, true
 }
 
 // The Not methods reject alternatives, each with its number.

@@ -24,8 +24,8 @@ func observation(change func(v map[server.Name]server.Value, o *server.Observati
 	o := server.Observation{Seconds: 5, Statistics: server.Statistics{Kind: server.BIND, Values: v,
 		Waits: []server.Bucket{{UpToSeconds: 0.01, Count: 500}, {UpToSeconds: 0.1, Count: 550}, {UpToSeconds: 0.5, Count: 45},
 			{UpToSeconds: 0, Count: 5}}, WaitsSource: "waits"},
-		Host: &server.Activity{Program: "named", CPUs: 2, Threads: []server.Thread{{Name: "isc-net-0000", RunSeconds: 1,
-			WaitSeconds: 0.2}}, Sockets: []server.Socket{{LimitBytes: 212992}}}}
+		Host: &server.Activity{Seconds: 5, Program: "named", CPUs: 2, Threads: []server.Thread{{Name: "isc-net-0000",
+			RunSeconds: 1, WaitSeconds: 0.2}}, Sockets: []server.Socket{{LimitBytes: 212992}}}}
 	change(v, &o)
 	return o
 }
@@ -68,6 +68,11 @@ func TestRules(t *testing.T) {
 			o.Host.Threads[0].RunSeconds, o.Host.Threads[0].WaitSeconds = 3, 1.5
 			o.Host.Sockets[0].Drops = 1000
 		}, evidence.ResolverSingleWorker, []evidence.Code{evidence.ResolverUDPDrops}},
+		{"one worker of a server that shows its statistics slowly", func(v values, o *server.Observation) {
+			set(v, server.Workers, 1)
+			o.Seconds = 10
+			o.Host.Threads[0].RunSeconds, o.Host.Threads[0].WaitSeconds = 3, 1.5
+		}, evidence.ResolverSingleWorker, nil},
 		{"a worker that others keep from its CPU", func(v values, o *server.Observation) {
 			set(v, server.Workers, 1)
 			o.Host.Threads[0].RunSeconds, o.Host.Threads[0].WaitSeconds = 1, 3.9

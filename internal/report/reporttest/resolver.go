@@ -132,7 +132,7 @@ func resolverDiagnose() *report.ResolverDiagnoseDocument {
 			},
 			Waits:       []server.Bucket{{UpToSeconds: 0.01, Count: 35_000}, {UpToSeconds: 0.1, Count: 900}, {Count: 50}},
 			WaitsSource: "resstats.QryRTT"},
-		Host: &server.Activity{Program: "named", Processes: 1, CPUs: 2,
+		Host: &server.Activity{Seconds: 5, Program: "named", Processes: 1, CPUs: 2,
 			Threads: []server.Thread{{Name: "isc-net-0000", PID: 4711, RunSeconds: 2.1, WaitSeconds: 0.3}},
 			Sockets: []server.Socket{{Local: netip.MustParseAddrPort("127.0.0.1:53"), LimitBytes: 212_992}},
 			Writes:  &writes, WrittenBytes: &written, Outgoing: 3},

@@ -3,7 +3,9 @@ package load
 import (
 	"math"
 	"testing"
+	"time"
 
+	"github.com/linerate/linerate/internal/resolver/answer"
 	"github.com/linerate/linerate/internal/resolver/message"
 )
 
@@ -50,6 +52,65 @@ func TestWakeUps(t *testing.T) {
 	}
 	if w.early > 25_000 {
 		t.Errorf("wakes up %g ns early for queries 50 µs apart", w.early)
+	}
+}
+
+// TestArrival reads times of arrival while the realtime clock is slowed and set: a message that
+// waited for long keeps its time, and one from before a step counts as arrived now.
+func TestArrival(t *testing.T) {
+	const second = 1_000_000_000
+	w := &worker{}
+	for _, c := range []struct {
+		name        string
+		now, real   int64 // a reading of both clocks
+		at, arrived int64
+	}{
+		{"at once", 100 * second, 1000 * second, 1000*second - 1000, 100*second - 1000},
+		{"a process that stood still", 130 * second, 1030 * second, 1001 * second, 101 * second},
+		{"a slower clock", 131 * second, 1031*second - 5_000_000, 1031*second - 5_001_000, 131*second - 1000},
+		{"without a time", 132 * second, 1032 * second, 0, 132 * second},
+		{"later than now", 133 * second, 1033 * second, 1034 * second, 133 * second},
+		{"before the clock was set forward", 134 * second, 5034 * second, 1033 * second, 134 * second},
+		{"likewise, in the next call", 135 * second, 5035 * second, 1033 * second, 135 * second},
+		{"after the clock was set", 136 * second, 5036 * second, 5035 * second, 135 * second},
+		{"before the clock was set back", 137 * second, 2037 * second, 5036 * second, 137 * second},
+	} {
+		w.compare(c.now, c.real)
+		if got, known := w.arrival(c.at, c.now); got != c.arrived || known != (got != c.now) {
+			t.Errorf("%s: arrived at %d, %t, want %d", c.name, got, known, c.arrived)
+		}
+	}
+}
+
+// TestLateBeforeASweep lets a worker that has looked at no clock since it sent a query read the
+// answer, which arrived after the timeout: the query is lost all the same.
+func TestLateBeforeASweep(t *testing.T) {
+	t.Parallel()
+	s := serve(t, answer.Options{Faults: answer.Faults{Every: map[answer.Fault]uint64{answer.Late: 1},
+		LateBy: 20 * time.Millisecond}})
+	o, err := Options{Server: s.Addr(), Timeout: time.Millisecond, Sockets: 1, Names: questions(t)}.Filled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := newBatched(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	w := b.workers[0]
+	if err := w.send(&w.ports[0], 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(time.Minute); w.tally.Answers+w.tally.Late == 0 && time.Now().Before(until); {
+		if _, err := w.poller.Await(time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.drain(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.tally.Answers != 0 || w.tally.Late != 1 || w.tally.Lost != 1 || w.waiting != 0 {
+		t.Errorf("got %+v, %d waiting", w.tally.Counts, w.waiting)
 	}
 }
 

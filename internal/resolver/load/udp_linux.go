@@ -65,6 +65,7 @@ type worker struct {
 	last    int64 // when the newest query left
 	turn    int   // port of the next burst
 	offset  int64 // of the realtime clock from the monotonic one, nanoseconds
+	stepped int64 // when the realtime clock was last seen to be set, monotonic; 0: never
 	bursts  uint64
 	cost    usualCost
 	early   float64 // how late a wake-up usually is, nanoseconds
@@ -403,17 +404,16 @@ func (w *worker) drain() (ended int, err error) {
 				}
 				break
 			}
-			now, offset := w.clocks()
+			now, _ := w.clocks()
 			for k := range n {
 				m := w.inbox.Message(k)
-				arrived := m.ArrivedNanos - offset
-				// A step of the clock between arrival and now would be measured otherwise.
-				if m.ArrivedNanos == 0 || arrived > now || arrived < now-int64(time.Second) {
-					arrived = now
-				}
 				if m.Truncated {
 					w.tally.wrong(message.Oversize)
 					continue
+				}
+				arrived, known := w.arrival(m.ArrivedNanos, now)
+				if known {
+					w.expire(p, arrived) // before a sweep, if this thread stood still
 				}
 				if w.judge.receive(m.Payload, arrived, p.table, w.tally) {
 					ended++
@@ -437,7 +437,7 @@ func (w *worker) clocks() (now, offset int64) {
 		real := time.Now().UnixNano()
 		now = int64(sys.Monotonic())
 		if now-before < closeReading {
-			w.offset = real - now
+			w.compare(now, real)
 			return now, w.offset
 		}
 	}
@@ -445,6 +445,29 @@ func (w *worker) clocks() (now, offset int64) {
 		w.offset = time.Now().UnixNano() - now
 	}
 	return now, w.offset
+}
+
+// clockStep is by how many nanoseconds the realtime clock moves against the monotonic one from one
+// reading to the next when it is set, and not only made faster or slower.
+const clockStep = 10_000_000
+
+// compare notes a reading of both clocks.
+func (w *worker) compare(now, real int64) {
+	if change := real - now - w.offset; w.offset != 0 && (change > clockStep || change < -clockStep) {
+		w.stepped = now
+	}
+	w.offset = real - now
+}
+
+// arrival returns when a message arrived, from its time on the realtime clock; 0: it has none. The
+// message may have waited for as long as this process stood still. What arrived before the clock
+// was set counts as arrived now, and its time is not known: a step of the clock would be measured
+// otherwise.
+func (w *worker) arrival(at, now int64) (arrived int64, known bool) {
+	if arrived = at - w.offset; at != 0 && arrived <= now && arrived >= w.stepped {
+		return arrived, true
+	}
+	return now, false
 }
 
 // closeReading is how long three readings of clocks take at most, in nanoseconds, without an
@@ -455,11 +478,16 @@ const closeReading = 2000
 func (w *worker) sweep(now int64) {
 	for i := range w.ports {
 		p := &w.ports[i]
-		n := p.table.expire(now - int64(w.o.Timeout))
-		w.waiting -= n
+		w.expire(p, now)
 		w.overdue(p, now)
-		w.tally.Lost += uint64(n)
 	}
+}
+
+// expire ends the wait for queries of a port whose timeout has passed at a moment.
+func (w *worker) expire(p *port, at int64) {
+	n := p.table.expire(at - int64(w.o.Timeout))
+	w.waiting -= n
+	w.tally.Lost += uint64(n)
 }
 
 // strangers counts what other addresses and ports sent to ours.

@@ -38,6 +38,7 @@ type Socket struct {
 
 // Activity is what the host saw of a server.
 type Activity struct {
+	Seconds   float64  `json:"duration_seconds"`  // between the two readings of the threads
 	Program   string   `json:"program,omitempty"` // name of the process; absent: not visible
 	Processes int      `json:"processes"`
 	CPUs      int      `json:"cpus"` // on which its threads may run
@@ -60,7 +61,7 @@ type Activity struct {
 
 // snapshot is one look at the host.
 type snapshot struct {
-	at      time.Time
+	at      time.Time // of the threads
 	a       Activity
 	threads map[int]Thread // by id
 	pids    []int
@@ -228,6 +229,7 @@ func (s *snapshot) process(t *hostfs.Tree, pid int) {
 	if err != nil {
 		return
 	}
+	s.at = time.Now()
 	for _, tid := range tids {
 		id, err := strconv.Atoi(tid)
 		b, errRead := t.Read(path.Join(dir, "task", tid, "schedstat"))
@@ -262,6 +264,7 @@ func writesOf(text string) (writes, bytes uint64) {
 // since returns what happened between two looks.
 func since(before, after snapshot) Activity {
 	a := after.a
+	a.Seconds = after.at.Sub(before.at).Seconds()
 	for _, id := range slices.Sorted(maps.Keys(after.threads)) {
 		now, was := after.threads[id], before.threads[id] // a new thread began at zero
 		now.RunSeconds -= was.RunSeconds
