@@ -21,7 +21,7 @@ import (
 func TestIdleConnectionsLockNobodyOut(t *testing.T) {
 	const proceed = "HTTP/1.1 100 Continue\r\n\r\n"
 	page := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") }
-	// The times of requests are long: however slow the machine, none of them ends by itself meanwhile.
+	// The time of a request is long: however slow the machine, none of them ends meanwhile.
 	s := serve(t, Options{PasswordFile: cheap(t, secret), Open: []string{"/"}, readTimeout: time.Hour},
 		http.HandlerFunc(page))
 	address := s.Addr().String()

@@ -99,8 +99,8 @@ type frames struct {
 	err error // of a line that was broken off: nothing can follow it
 }
 
-// send writes a line. The time is that of a part, because a line may have 40 MB and its reader little
-// CPU time, or a pager behind it.
+// send writes a line. The time is that of a part, because a line may have 40 MB, and its reader
+// little CPU time, or a pager behind it.
 func (w *frames) send(f frame) error {
 	if w.err != nil {
 		return w.err

@@ -215,7 +215,8 @@ func TestOrders(t *testing.T) {
 			t.Errorf("%s: %d writes, want %d", what, n, want)
 		}
 	}
-	// broken sends an order until the hook has run: something is broken then between it and its answer.
+	// broken sends an order until the hook has run, which breaks something between it and its
+	// answer.
 	broken := func(what string, envelope []byte, want order.Code, ran <-chan struct{}) {
 		t.Helper()
 		send(what, envelope, ran, func(a order.Answer, err error) bool {

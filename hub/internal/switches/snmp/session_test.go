@@ -88,7 +88,7 @@ func TestSilentAgents(t *testing.T) {
 	never := switchtest.Serve(t, tree, "secret", 65000, func(int, []byte, []byte) [][]byte { return nil })
 	right := switchtest.Serve(t, tree, "secret", 65000)
 	unused := fmt.Sprint("127.0.0.1:", testenv.FreePorts(t, 1))
-	const silent = 20 * time.Millisecond // what silence costs; a closed port says so by itself
+	const silent = 20 * time.Millisecond // what silence costs; a closed port says so
 	for name, c := range map[string]struct {
 		address, community string
 		timeout            time.Duration
