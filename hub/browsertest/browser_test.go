@@ -59,7 +59,7 @@ func startBrowser() {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(home),
-		chromedp.WindowSize(1440, 1000),
+		chromedp.WindowSize(1440, 1000), chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"),
 		chromedp.Flag("no-proxy-server", true),

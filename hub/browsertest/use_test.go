@@ -141,6 +141,18 @@ func TestEvent(t *testing.T) {
 		`document.querySelector("#event").innerText.includes("reverted-unproven")`)
 }
 
+// TestMarkersStay lays the markers anew, as each new point does: the one with the focus keeps it.
+func TestMarkersStay(t *testing.T) {
+	tb := watched(t, &fake{interfaces: 2})
+	tb.wait(`[...document.querySelectorAll(".graph[data-state=drawn]")].every((g) => g.querySelector(".mark"))`)
+	get[bool](tb, `(window.kept = document.querySelector("#graph-throughput .mark")).focus() ?? true`)
+	tb.keys("a")
+	tb.wait(query("a") + ` !== "" && document.querySelector(".marked").textContent !== ""`)
+	if !get[bool](tb, `document.activeElement === window.kept && !document.getElementById("tip").hidden`) {
+		t.Error("a marker lost the focus when the markers were laid anew")
+	}
+}
+
 // TestKinds takes a kind away, and its markers go; none of it is asked of the hub again.
 func TestKinds(t *testing.T) {
 	f := &fake{interfaces: 2, crowded: true}

@@ -25,7 +25,8 @@ type history struct {
 
 func newHistory(t *testing.T) *history {
 	t.Helper()
-	store, err := record.Open(record.Options{Dir: t.TempDir(), Host: "near", Retention: 30 * 24 * time.Hour})
+	store, err := record.Open(record.Options{Dir: t.TempDir(), Host: "near", Retention: 30 * 24 * time.Hour,
+		Queries: record.Bounds{Time: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package alert
 import (
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // write makes a file and returns its name.
@@ -124,9 +127,7 @@ func TestWebhookAnswers(t *testing.T) {
 // TestWebhookKeepsSecrets checks that the path of an address, which often is the key to it, is in
 // no error.
 func TestWebhookKeepsSecrets(t *testing.T) {
-	server := httptest.NewServer(nil)
-	free := server.URL
-	server.Close()
+	free := fmt.Sprint("http://127.0.0.1:", testenv.FreePorts(t, 1))
 	err := Webhook{URL: free + "/services/T0/secret"}.sender()(t.Context(), nil)
 	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("%v", err)

@@ -192,7 +192,7 @@ var (
 // 2000, with a little noise; the rest is constant.
 func history(t *testing.T) *record.Store {
 	t.Helper()
-	s, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here"})
+	s, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here", Queries: record.Bounds{Time: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 // TestBusy checks that the busier direction counts, on this host alone, and that the rate of an
 // unknown interface is unknown.
 func TestBusy(t *testing.T) {
-	store, err := record.Open(record.Options{Dir: t.TempDir(), Host: "near", MinFreeBytes: -1})
+	store, err := record.Open(record.Options{Dir: t.TempDir(), Host: "near", MinFreeBytes: -1,
+		Queries: record.Bounds{Time: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -207,6 +207,9 @@ func (h *running) fetch(path string, v url.Values) ([]byte, error) {
 	return b, err
 }
 
+// errNone reports a query without a result.
+var errNone = errors.New("no result")
+
 // number queries one number.
 func (h *running) number(query string, at int64) (int64, error) {
 	v := url.Values{"query": {query}}
@@ -224,6 +227,9 @@ func (h *running) number(query string, at int64) (int64, error) {
 	}
 	if err := json.Unmarshal(b, &answer); err != nil {
 		return 0, err
+	}
+	if len(answer.Data.Result) == 0 {
+		return 0, fmt.Errorf("%s: %w", query, errNone)
 	}
 	if len(answer.Data.Result) != 1 {
 		return 0, fmt.Errorf("%s: %d results", query, len(answer.Data.Result))
@@ -254,7 +260,7 @@ func (h *running) countNow(first, last int64) (int64, error) {
 func (h *running) count(t *testing.T, first, last int64) int64 {
 	t.Helper()
 	n, err := h.countNow(first, last)
-	if err != nil {
+	if err != nil && !errors.Is(err, errNone) { // what a starved hub showed, ten at most, may all be gone
 		t.Fatal(err)
 	}
 	return n

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -57,13 +56,11 @@ func scripts(t *testing.T, dir string) {
 		UpdateScripts:       os.Getenv("LINERATE_UPDATE") != "",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				return err
-			}
-			e.Setenv("ADDRESS", l.Addr().String())
-			e.Setenv("PORT", fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
-			return l.Close()
+			// Scripts need it closed as well as open: no other process gets it meanwhile.
+			port := fmt.Sprint(testenv.FreePorts(t, 1))
+			e.Setenv("ADDRESS", "127.0.0.1:"+port)
+			e.Setenv("PORT", port)
+			return nil
 		},
 	})
 }

@@ -73,7 +73,7 @@ func TestHubReadsSwitch(t *testing.T) {
 	client := clientHere(t)
 	h := startHubWith(t, client, filepath.Join(dir, "data"), "--config", write("hub.yaml",
 		"switches:\n- name: core\n  address: 127.0.0.1:1161\n  community_file: "+write("community", "secret")+
-			"\n  every: 10s\n  ports: ['v?']\n"))
+			"\n  every: 10s\n  timeout: 3s\n  ports: ['v?']\n"))
 
 	// The first reading comes within seconds, the second ten seconds later. The bound ends a test
 	// that hangs.
@@ -98,8 +98,12 @@ func TestHubReadsSwitch(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
-	until("a reading", func() bool { return len(state().Ports) == 2 })
-	one := state()
+	// A reading that an agent without CPU time did not answer in time says so; the next one counts.
+	var one report.Switch
+	until("a whole reading", func() bool {
+		one = state()
+		return len(one.Ports) == 2 && one.Error == "" && len(one.Warnings) == 0
+	})
 	for _, p := range one.Ports {
 		var want []report.SwitchAttached
 		if p.Name == "v1" {
@@ -111,9 +115,6 @@ func TestHubReadsSwitch(t *testing.T) {
 		if p.Name == "v1" && (p.UntaggedVLANs != "1" || p.TaggedVLANs != "20") {
 			t.Errorf("VLANs %q and %q", p.UntaggedVLANs, p.TaggedVLANs)
 		}
-	}
-	if len(one.Warnings) > 0 || one.Error != "" {
-		t.Errorf("%q, %q", one.Warnings, one.Error)
 	}
 	const datagrams, size = 2000, 1000
 	c, err := net.Dial("udp", "10.9.0.2:9")
@@ -147,9 +148,10 @@ func TestHubReadsSwitch(t *testing.T) {
 	// A switch that is gone is said to be gone, and the hub goes on.
 	_ = agent.Process.Kill()
 	until("the end of the agent", func() bool { return state().Error != "" })
-	if n, err := h.number(`linerate_switch_up{switch="core"}`, 0); err != nil || n != 0 {
-		t.Errorf("up is %d, %v", n, err)
-	}
+	until("the end of the agent in the history", func() bool {
+		n, err := h.number(`linerate_switch_up{switch="core"}`, 0)
+		return err == nil && n == 0
+	})
 	t.Logf("read in %v; gone: %s", time.Duration(one.ReadSeconds*float64(time.Second)), state().Error)
 }
 

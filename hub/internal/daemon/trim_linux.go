@@ -12,7 +12,10 @@ import (
 // still uses come back from the page cache at the next touch; those of its start, and those that
 // the kernel mapped around each of them (64 KiB), stay away. It frees no memory that others could
 // not have had: it makes the resident size that of what the node uses.
-func trim() error {
+func trim() error { return advise(syscall.MADV_DONTNEED) }
+
+// advise gives the kernel advice about the pages of the program file that are only read.
+func advise(advice uintptr) error {
 	own, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return err
@@ -38,8 +41,7 @@ func trim() error {
 		if err != nil {
 			return err
 		}
-		if _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, uintptr(start), uintptr(end-start),
-			syscall.MADV_DONTNEED); errno != 0 {
+		if _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, uintptr(start), uintptr(end-start), advice); errno != 0 {
 			return errno
 		}
 	}

@@ -153,7 +153,7 @@ func (d *smallDisk) sees(s *record.Store) error {
 }
 
 func stopsBefore(d *smallDisk) error {
-	s, err := record.Open(record.Options{Dir: d.dir, Host: "near", MinFreeBytes: 4 << 20})
+	s, err := history(d.dir, 4<<20)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func stopsBefore(d *smallDisk) error {
 }
 
 func systemSaysSo(d *smallDisk) error {
-	s, err := record.Open(record.Options{Dir: d.dir, Host: "near", MinFreeBytes: -1})
+	s, err := history(d.dir, -1)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func systemSaysSo(d *smallDisk) error {
 		s.Close()); err != nil {
 		return err
 	}
-	if s, err = record.Open(record.Options{Dir: d.dir, Host: "near", MinFreeBytes: -1}); err != nil {
+	if s, err = history(d.dir, -1); err != nil {
 		return err
 	}
 	return errors.Join(verify(s, 0, d.next), s.Close())
@@ -215,7 +215,7 @@ func diesInWrite(d *smallDisk) error {
 		if err != nil {
 			return err
 		}
-		s, err := record.Open(record.Options{Dir: d.dir, Host: "near", MinFreeBytes: -1})
+		s, err := history(d.dir, -1)
 		if err != nil {
 			return fmt.Errorf("open on the full disk: %w", err)
 		}
@@ -234,7 +234,7 @@ func diesInWrite(d *smallDisk) error {
 
 // appendUntilFull prints how many seconds went to the disk, and ends without closing the history.
 func appendUntilFull(dir string, leave int) error {
-	s, err := record.Open(record.Options{Dir: dir, Host: "near", MinFreeBytes: -1})
+	s, err := history(dir, -1)
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,7 @@ func appendUntilFull(dir string, leave int) error {
 }
 
 func noRoomToCut(d *smallDisk) error {
-	s, err := record.Open(record.Options{Dir: d.dir, Host: "near", MinFreeBytes: 1 << 20})
+	s, err := history(d.dir, 1<<20)
 	if err != nil {
 		return err
 	}

@@ -50,12 +50,18 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// history opens the history of a process that a test starts.
+func history(dir string, minFreeBytes int64) (*record.Store, error) {
+	return record.Open(record.Options{Dir: dir, Host: "near", MinFreeBytes: minFreeBytes,
+		Queries: record.Bounds{Time: patience}})
+}
+
 // appendUntilKilled opens the history, prints how long that took, checks the last minutes, and
 // appends second after second of simulated time as fast as it can, while queries run and blocks are
 // cut. It prints each second that it has appended.
 func appendUntilKilled(dir string, out io.Writer) error {
 	began, beganCPU := time.Now(), processorTime()
-	s, err := record.Open(record.Options{Dir: dir, Host: "near", MinFreeBytes: 1 << 20})
+	s, err := history(dir, 1<<20)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,9 @@ var received = &sample.Metric{Name: "linerate_interface_receive_bytes_total", La
 // noon is a full hour in the past.
 var noon = time.Unix(1_700_006_400, 0)
 
+// patience is how long a query may take where its time is not under test.
+const patience = time.Hour
+
 func open(t *testing.T, o record.Options) *record.Store {
 	t.Helper()
 	if o.Dir == "" {
@@ -23,6 +26,9 @@ func open(t *testing.T, o record.Options) *record.Store {
 	}
 	if o.Host == "" {
 		o.Host = "near"
+	}
+	if o.Queries.Time == 0 {
+		o.Queries.Time = patience
 	}
 	s, err := record.Open(o)
 	if err != nil {

@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -96,7 +97,7 @@ func serve(t *testing.T, addr string) (at, keyFile string, end func()) {
 // TestAgainstServe measures over loopback, loses the far host, and finds another one in its place.
 func TestAgainstServe(t *testing.T) {
 	testenv.Need(t, testenv.Long)
-	at, keyFile, end := serve(t, "127.0.0.1:0")
+	at, keyFile, end := serve(t, fmt.Sprint("127.0.0.1:", testenv.FreePorts(t, 1)))
 	every := span(time.Hour)
 	l := newLive(t,
 		Config{Name: "bulk", Target: at, KeyFile: keyFile, Test: "stream", Duration: span(time.Second), Rate: "20M",
@@ -170,7 +171,7 @@ func TestScheduleSurvivesARestart(t *testing.T) {
 	if err := os.WriteFile(keyFile, []byte(hub.Key.String()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	at := "127.0.0.1:0"
+	at := fmt.Sprint("127.0.0.1:", testenv.FreePorts(t, 1))
 	start := func() (end func()) {
 		t.Helper()
 		peers, err := roster.Follow(file, func(string) {})
@@ -181,7 +182,6 @@ func TestScheduleSurvivesARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at = listener.Addr().String()
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() {

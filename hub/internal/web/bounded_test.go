@@ -21,7 +21,9 @@ import (
 func TestIdleConnectionsLockNobodyOut(t *testing.T) {
 	const proceed = "HTTP/1.1 100 Continue\r\n\r\n"
 	page := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") }
-	s := serve(t, Options{PasswordFile: cheap(t, secret), Open: []string{"/"}}, http.HandlerFunc(page))
+	// The time of a request is long: however slow the machine, none of them ends meanwhile.
+	s := serve(t, Options{PasswordFile: cheap(t, secret), Open: []string{"/"}, readTimeout: time.Hour},
+		http.HandlerFunc(page))
 	address := s.Addr().String()
 	for name, begin := range map[string]string{
 		"idle":           "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -59,7 +61,7 @@ func TestIdleConnectionsLockNobodyOut(t *testing.T) {
 				}
 				conns = append(conns, c)
 			}
-			// Far less than the two minutes for which idle connections may stay.
+			// Less than the two minutes for which idle connections may stay.
 			client := &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
 			defer client.CloseIdleConnections()
 			began := time.Now()

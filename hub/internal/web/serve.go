@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -40,7 +41,8 @@ type Options struct {
 	// Log gets errors; may be nil.
 	Log *slog.Logger
 
-	now func() time.Time // tests set it
+	now         func() time.Time // tests set it
+	readTimeout time.Duration    // tests set it; 0: readTimeout
 }
 
 // Bounds of every server: a request must arrive, and its answer leave, within its time.
@@ -80,6 +82,7 @@ func Listen(o Options) (*Server, error) {
 	if o.now == nil {
 		o.now = time.Now
 	}
+	o.readTimeout = cmp.Or(o.readTimeout, readTimeout)
 	loopback, err := onLoopback(o.Address)
 	if err != nil {
 		return nil, err
@@ -181,8 +184,8 @@ func (s *Server) Serve(ctx context.Context, h http.Handler) error {
 	server := &http.Server{
 		Handler:           s.frame(h),
 		TLSConfig:         s.tls,
-		ReadHeaderTimeout: readTimeout / 2,
-		ReadTimeout:       readTimeout,
+		ReadHeaderTimeout: s.options.readTimeout / 2,
+		ReadTimeout:       s.options.readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,

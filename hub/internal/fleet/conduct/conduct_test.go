@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/linerate/linerate/hub/internal/fleet/message"
@@ -227,253 +228,265 @@ func until(t *testing.T, c *Conductor, id, phase string) {
 // TestKept: a change that helps reaches every host, although orders and answers are lost; undo
 // takes it back, also for a hub that has lost its disk.
 func TestKept(t *testing.T) {
-	s, all := simulate(4)
-	s.lose = func(_ string, n int) (bool, bool) { return n%5 == 0, n%7 == 0 }
-	disk := durable.NewMem()
-	c, stop := s.conduct(t, disk)
-	d := draft(t, c, all)
-	begin(t, c, d)
-	until(t, c, d.Plan.ID, "done")
-	if n := s.holding(after); n != 4 {
-		t.Errorf("%d hosts hold the new value", n)
-	}
-	doc, _ := c.Document(d.Plan.ID)
-	if !doc.Proven || doc.States["committed"] != 4 || doc.Hosts[0].Experiment == nil {
-		t.Errorf("%+v", doc)
-	}
-	pages := 0
-	c.Each(func(d *Draft, begun time.Time, m *rollout.Machine) {
-		pages++
-		page, err := json.Marshal(overview.Of(d.Plan, m)) // which fails on an infinite number
-		if err != nil || begun.IsZero() || !strings.Contains(string(page), `"states":{"committed":4}`) {
-			t.Errorf("the page shows %s of %v, %v", page, begun, err)
+	synctest.Test(t, func(t *testing.T) {
+		s, all := simulate(4)
+		s.lose = func(_ string, n int) (bool, bool) { return n%5 == 0, n%7 == 0 }
+		disk := durable.NewMem()
+		c, stop := s.conduct(t, disk)
+		d := draft(t, c, all)
+		begin(t, c, d)
+		until(t, c, d.Plan.ID, "done")
+		if n := s.holding(after); n != 4 {
+			t.Errorf("%d hosts hold the new value", n)
+		}
+		doc, _ := c.Document(d.Plan.ID)
+		if !doc.Proven || doc.States["committed"] != 4 || doc.Hosts[0].Experiment == nil {
+			t.Errorf("%+v", doc)
+		}
+		pages := 0
+		c.Each(func(d *Draft, begun time.Time, m *rollout.Machine) {
+			pages++
+			page, err := json.Marshal(overview.Of(d.Plan, m)) // which fails on an infinite number
+			if err != nil || begun.IsZero() || !strings.Contains(string(page), `"states":{"committed":4}`) {
+				t.Errorf("the page shows %s of %v, %v", page, begun, err)
+			}
+		})
+		if pages != 1 {
+			t.Errorf("%d rollouts on the page", pages)
+		}
+		stop()
+		// Another hub, with an empty disk.
+		s.lose = nil
+		c, _ = s.conduct(t, durable.NewMem())
+		if _, err := c.Again(t.Context(), d.Plan.ID, Undo, time.Hour); !errors.Is(err, ErrNoRollout) {
+			t.Error(err)
+		}
+		lost, err := c.UndoLost(t.Context(), d.Plan.ID, all, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin(t, c, lost)
+		until(t, c, d.Plan.ID, "done")
+		if n := s.holding(before); n != 4 {
+			t.Errorf("%d hosts hold the old value", n)
 		}
 	})
-	if pages != 1 {
-		t.Errorf("%d rollouts on the page", pages)
-	}
-	stop()
-	// Another hub, with an empty disk.
-	s.lose = nil
-	c, _ = s.conduct(t, durable.NewMem())
-	if _, err := c.Again(t.Context(), d.Plan.ID, Undo, time.Hour); !errors.Is(err, ErrNoRollout) {
-		t.Error(err)
-	}
-	lost, err := c.UndoLost(t.Context(), d.Plan.ID, all, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin(t, c, lost)
-	until(t, c, d.Plan.ID, "done")
-	if n := s.holding(before); n != 4 {
-		t.Errorf("%d hosts hold the old value", n)
-	}
 }
 
 // TestHarm: a change that does harm stays on no host.
 func TestHarm(t *testing.T) {
-	s, all := simulate(4)
-	s.effect = 0.7
-	c, _ := s.conduct(t, durable.NewMem())
-	d := draft(t, c, all)
-	begin(t, c, d)
-	until(t, c, d.Plan.ID, "done")
-	doc, _ := c.Document(d.Plan.ID)
-	if n := s.holding(before); n != 4 || !doc.Harm || !strings.Contains(doc.Halted, "shows harm") {
-		t.Errorf("%d hosts hold the old value: %+v", n, doc)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s, all := simulate(4)
+		s.effect = 0.7
+		c, _ := s.conduct(t, durable.NewMem())
+		d := draft(t, c, all)
+		begin(t, c, d)
+		until(t, c, d.Plan.ID, "done")
+		doc, _ := c.Document(d.Plan.ID)
+		if n := s.holding(before); n != 4 || !doc.Harm || !strings.Contains(doc.Halted, "shows harm") {
+			t.Errorf("%d hosts hold the old value: %+v", n, doc)
+		}
+	})
 }
 
 // TestNoTraffic: without a measurement there is no result, and nothing is kept.
 func TestNoTraffic(t *testing.T) {
-	s, all := simulate(4)
-	s.quiet = true
-	c, _ := s.conduct(t, durable.NewMem())
-	d := draft(t, c, all)
-	begin(t, c, d)
-	until2 := time.Now().Add(2 * time.Minute)
-	for {
-		doc, err := c.Document(d.Plan.ID)
-		if err != nil || time.Now().After(until2) {
-			t.Fatal(doc, err)
-		}
-		if doc.Phase == "halted" {
-			if !strings.Contains(doc.Halted, "no traffic to judge by") || doc.Harm || s.holding(after) != 0 {
-				t.Errorf("%+v", doc)
+	synctest.Test(t, func(t *testing.T) {
+		s, all := simulate(4)
+		s.quiet = true
+		c, _ := s.conduct(t, durable.NewMem())
+		d := draft(t, c, all)
+		begin(t, c, d)
+		until2 := time.Now().Add(2 * time.Minute)
+		for {
+			doc, err := c.Document(d.Plan.ID)
+			if err != nil || time.Now().After(until2) {
+				t.Fatal(doc, err)
 			}
-			return
+			if doc.Phase == "halted" {
+				if !strings.Contains(doc.Halted, "no traffic to judge by") || doc.Harm || s.holding(after) != 0 {
+					t.Errorf("%+v", doc)
+				}
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	})
 }
 
 // TestRestarts kills the hub after each order that a rollout sends. It is halted then, says what
 // each host has, and an undo by a person leaves no host with the change.
 func TestRestarts(t *testing.T) {
-	for kill := 1; kill <= 28; kill += 3 {
-		s, all := simulate(3)
-		disk := durable.NewMem()
-		c, stop := s.conduct(t, disk)
-		d := draft(t, c, all)
-		killed := make(chan struct{})
-		s.lose = func(_ string, n int) (bool, bool) {
-			if n == kill {
-				close(killed)
+	synctest.Test(t, func(t *testing.T) {
+		for kill := 1; kill <= 28; kill += 3 {
+			s, all := simulate(3)
+			disk := durable.NewMem()
+			c, stop := s.conduct(t, disk)
+			d := draft(t, c, all)
+			killed := make(chan struct{})
+			s.lose = func(_ string, n int) (bool, bool) {
+				if n == kill {
+					close(killed)
+				}
+				return false, n >= kill // what the hub hears after its death counts for nothing
 			}
-			return false, n >= kill // what the hub hears after its death counts for nothing
-		}
-		begin(t, c, d)
-		<-killed
-		stop()
-		s.mu.Lock()
-		s.lose, s.ahead = nil, time.Hour // the deadlines pass
-		s.mu.Unlock()
-		c, stop = s.conduct(t, disk.CrashClone(0, rand.New(rand.NewPCG(uint64(kill), 3))))
-		doc, err := c.Document(d.Plan.ID)
-		if err != nil || doc.Phase != "halted" || doc.Halted != "the hub has started again" {
-			t.Fatalf("kill %d: %+v, %v", kill, doc, err)
-		}
-		if _, err := c.Again(t.Context(), d.Plan.ID, Resume, time.Hour); !errors.Is(err, ErrNotNow) {
-			t.Errorf("kill %d: resumed at once: %v", kill, err)
-		}
-		undo, err := c.Again(t.Context(), d.Plan.ID, Undo, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
-		begin(t, c, undo)
-		until(t, c, d.Plan.ID, "done")
-		for id, h := range s.hosts {
-			changes, err := journal.History(h.disk, "/s")
+			begin(t, c, d)
+			<-killed
+			stop()
+			s.mu.Lock()
+			s.lose, s.ahead = nil, time.Hour // the deadlines pass
+			s.mu.Unlock()
+			c, stop = s.conduct(t, disk.CrashClone(0, rand.New(rand.NewPCG(uint64(kill), 3))))
+			doc, err := c.Document(d.Plan.ID)
+			if err != nil || doc.Phase != "halted" || doc.Halted != "the hub has started again" {
+				t.Fatalf("kill %d: %+v, %v", kill, doc, err)
+			}
+			if _, err := c.Again(t.Context(), d.Plan.ID, Resume, time.Hour); !errors.Is(err, ErrNotNow) {
+				t.Errorf("kill %d: resumed at once: %v", kill, err)
+			}
+			undo, err := c.Again(t.Context(), d.Plan.ID, Undo, time.Hour)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, change := range changes {
-				if change.State == journal.Committed {
-					t.Errorf("kill %d: host %s keeps %+v", kill, id, change)
+			begin(t, c, undo)
+			until(t, c, d.Plan.ID, "done")
+			for id, h := range s.hosts {
+				changes, err := journal.History(h.disk, "/s")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, change := range changes {
+					if change.State == journal.Committed {
+						t.Errorf("kill %d: host %s keeps %+v", kill, id, change)
+					}
 				}
 			}
+			stop()
 		}
-		stop()
-	}
+	})
 }
 
 // TestTwoPeople: hosts that ask for two signatures refuse the orders of one person, and change once
 // another has signed the same orders elsewhere. One person does not count as two, and orders that
 // are not those of the plan are not signed.
 func TestTwoPeople(t *testing.T) {
-	s, all := simulate(6)
-	s.people = 2
-	c, _ := s.conduct(t, durable.NewMem())
-	d := draft(t, c, all)
-	one, err := d.Sign(func(e *order.Envelope) { e.Sign("ann", ann) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.Cosign(one, time.Now(), func(e *order.Envelope) { e.Sign("ann", ann) }); err == nil {
-		t.Error("ann signs twice, and counts as two people")
-	}
-	lone, _ := simulate(6)
-	lone.people = 2
-	if a := lone.executor(d.Plan.Hosts[0].ID).Execute(t.Context(), one[0]); a.Code != order.TooFewKeys {
-		t.Errorf("an order of one person: %+v", a)
-	}
-	byBob := func(e *order.Envelope) { e.Sign("bob", bob) }
-	if _, err := d.Cosign(one, time.Now().Add(2*time.Hour), byBob); !errors.Is(err, ErrLate) {
-		t.Errorf("signed when the orders have ended: %v", err)
-	}
-	both, err := d.Cosign(one, time.Now(), byBob)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if by, err := d.Signers(both); err != nil || strings.Join(by, " ") != "ann bob" {
-		t.Errorf("signed by %v, %v", by, err)
-	}
-	mixed := append(both[:1:1], one[1:]...)
-	if _, err := d.Signers(mixed); !errors.Is(err, ErrUnsigned) {
-		t.Errorf("bob has signed one order: %v", err)
-	}
-	other := *d
-	other.To = "400000"
-	if _, err := other.Cosign(one, time.Now(), byBob); !errors.Is(err, ErrUnsigned) {
-		t.Errorf("the orders of another plan: %v", err)
-	}
-	if err := c.Begin(d, both, "ann+bob"); err != nil {
-		t.Fatal(err)
-	}
-	until(t, c, d.Plan.ID, "done")
-	if n := s.holding(after); n != len(all) {
-		t.Errorf("%d of %d hosts hold the change", n, len(all))
-	}
-	again, err := c.Again(t.Context(), d.Plan.ID, Undo, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if one, err = again.Sign(func(e *order.Envelope) { e.Sign("ann", ann) }); err == nil {
-		err = c.Begin(again, one, "ann") // to take back needs one
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, c, d.Plan.ID, "done")
-	if n := s.holding(before); n != len(all) {
-		t.Errorf("%d of %d hosts hold the value from before", n, len(all))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s, all := simulate(6)
+		s.people = 2
+		c, _ := s.conduct(t, durable.NewMem())
+		d := draft(t, c, all)
+		one, err := d.Sign(func(e *order.Envelope) { e.Sign("ann", ann) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Cosign(one, time.Now(), func(e *order.Envelope) { e.Sign("ann", ann) }); err == nil {
+			t.Error("ann signs twice, and counts as two people")
+		}
+		lone, _ := simulate(6)
+		lone.people = 2
+		if a := lone.executor(d.Plan.Hosts[0].ID).Execute(t.Context(), one[0]); a.Code != order.TooFewKeys {
+			t.Errorf("an order of one person: %+v", a)
+		}
+		byBob := func(e *order.Envelope) { e.Sign("bob", bob) }
+		if _, err := d.Cosign(one, time.Now().Add(2*time.Hour), byBob); !errors.Is(err, ErrLate) {
+			t.Errorf("signed when the orders have ended: %v", err)
+		}
+		both, err := d.Cosign(one, time.Now(), byBob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by, err := d.Signers(both); err != nil || strings.Join(by, " ") != "ann bob" {
+			t.Errorf("signed by %v, %v", by, err)
+		}
+		mixed := append(both[:1:1], one[1:]...)
+		if _, err := d.Signers(mixed); !errors.Is(err, ErrUnsigned) {
+			t.Errorf("bob has signed one order: %v", err)
+		}
+		other := *d
+		other.To = "400000"
+		if _, err := other.Cosign(one, time.Now(), byBob); !errors.Is(err, ErrUnsigned) {
+			t.Errorf("the orders of another plan: %v", err)
+		}
+		if err := c.Begin(d, both, "ann+bob"); err != nil {
+			t.Fatal(err)
+		}
+		until(t, c, d.Plan.ID, "done")
+		if n := s.holding(after); n != len(all) {
+			t.Errorf("%d of %d hosts hold the change", n, len(all))
+		}
+		again, err := c.Again(t.Context(), d.Plan.ID, Undo, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if one, err = again.Sign(func(e *order.Envelope) { e.Sign("ann", ann) }); err == nil {
+			err = c.Begin(again, one, "ann") // to take back needs one
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		until(t, c, d.Plan.ID, "done")
+		if n := s.holding(before); n != len(all) {
+			t.Errorf("%d of %d hosts hold the value from before", n, len(all))
+		}
+	})
 }
 
 // TestUnsigned: the hub takes no order but those of the draft.
 func TestUnsigned(t *testing.T) {
-	s, all := simulate(3)
-	c, _ := s.conduct(t, durable.NewMem())
-	d := draft(t, c, all)
-	orders, err := d.Sign(func(e *order.Envelope) { e.Sign("ann", ann) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	unsigned, err := d.Sign(func(*order.Envelope) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	more := append(orders[:len(orders):len(orders)], orders[0])
-	for name, set := range map[string][][]byte{"none": nil, "one missing": orders[1:], "one more": more,
-		"unsigned": unsigned} {
-		if err := c.Begin(d, set, "ann"); !errors.Is(err, ErrUnsigned) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	late := *d
-	late.NotAfter = time.Now().Unix() - 1
-	late.NotBefore = late.NotAfter - 60
-	if old, err := late.Sign(func(e *order.Envelope) { e.Sign("ann", ann) }); err != nil {
-		t.Error(err)
-	} else if err := c.Begin(&late, old, "ann"); !errors.Is(err, ErrLate) {
-		t.Errorf("signatures that have ended: %v", err)
-	}
-	if len(c.Taken()) > 0 {
-		t.Errorf("hosts wait for orders that they would refuse: %v", c.Taken())
-	}
-	begin(t, c, d)
-	r, err := c.find(d.Plan.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.mu.Lock()
-	d.NotAfter = late.NotAfter // they end in the middle
-	r.mu.Unlock()
-	for {
-		doc, err := c.Document(d.Plan.ID)
+	synctest.Test(t, func(t *testing.T) {
+		s, all := simulate(3)
+		c, _ := s.conduct(t, durable.NewMem())
+		d := draft(t, c, all)
+		orders, err := d.Sign(func(e *order.Envelope) { e.Sign("ann", ann) })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if doc.Phase == "halted" {
-			if !strings.Contains(doc.Halted, "expired") {
-				t.Errorf("%+v", doc)
-			}
-			break
+		unsigned, err := d.Sign(func(*order.Envelope) {})
+		if err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	if again, err := c.NewDraft(t.Context(), d.Change, quick, time.Hour, all); !errors.Is(err, ErrNothing) ||
-		!strings.Contains(again.Missing[0].Reason, "which is not over") {
-		t.Errorf("a host in two rollouts: %v", err)
-	}
+		more := append(orders[:len(orders):len(orders)], orders[0])
+		for name, set := range map[string][][]byte{"none": nil, "one missing": orders[1:], "one more": more,
+			"unsigned": unsigned} {
+			if err := c.Begin(d, set, "ann"); !errors.Is(err, ErrUnsigned) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		late := *d
+		late.NotAfter = time.Now().Unix() - 1
+		late.NotBefore = late.NotAfter - 60
+		if old, err := late.Sign(func(e *order.Envelope) { e.Sign("ann", ann) }); err != nil {
+			t.Error(err)
+		} else if err := c.Begin(&late, old, "ann"); !errors.Is(err, ErrLate) {
+			t.Errorf("signatures that have ended: %v", err)
+		}
+		if len(c.Taken()) > 0 {
+			t.Errorf("hosts wait for orders that they would refuse: %v", c.Taken())
+		}
+		begin(t, c, d)
+		r, err := c.find(d.Plan.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.mu.Lock()
+		d.NotAfter = late.NotAfter // they end in the middle
+		r.mu.Unlock()
+		for {
+			doc, err := c.Document(d.Plan.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if doc.Phase == "halted" {
+				if !strings.Contains(doc.Halted, "expired") {
+					t.Errorf("%+v", doc)
+				}
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if again, err := c.NewDraft(t.Context(), d.Change, quick, time.Hour, all); !errors.Is(err, ErrNothing) ||
+			!strings.Contains(again.Missing[0].Reason, "which is not over") {
+			t.Errorf("a host in two rollouts: %v", err)
+		}
+	})
 }

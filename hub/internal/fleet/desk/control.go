@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,8 +89,36 @@ const (
 	// bytes.
 	longestRequest = 128 << 20
 	requestWithin  = 30 * time.Second
-	writeWithin    = 30 * time.Second
+	writeWithin    = 30 * time.Second // for each part of an answer
+	writePart      = 64 << 10
 )
+
+// frames writes the lines of an answer.
+type frames struct {
+	c   net.Conn
+	err error // of a line that was broken off: nothing can follow it
+}
+
+// send writes a line. The time is that of a part, because a line may have 40 MB, and its reader
+// little CPU time, or a pager behind it.
+func (w *frames) send(f frame) error {
+	if w.err != nil {
+		return w.err
+	}
+	b, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(append(b, '\n'), writePart) {
+		if w.err = w.c.SetWriteDeadline(time.Now().Add(writeWithin)); w.err == nil {
+			_, w.err = w.c.Write(part)
+		}
+		if w.err != nil {
+			return w.err
+		}
+	}
+	return nil
+}
 
 // listenControl opens the administrator's socket.
 func listenControl(dir string) (*net.UnixListener, error) {
@@ -138,17 +167,7 @@ func (d *Desk) serveOne(ctx context.Context, c net.Conn) {
 		return
 	}
 	var q Request
-	send := func(f frame) error {
-		b, err := json.Marshal(f)
-		if err != nil {
-			return err
-		}
-		if err := c.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
-			return err
-		}
-		_, err = c.Write(append(b, '\n'))
-		return err
-	}
+	send := (&frames{c: c}).send
 	line, err := bufio.NewReader(io.LimitReader(c, longestRequest)).ReadBytes('\n')
 	if err != nil || json.Unmarshal(line, &q) != nil {
 		_ = send(frame{Error: "not a request", Usage: true}) // a client that has gone does not need it

@@ -24,8 +24,9 @@ import (
 	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
-// patience is how long an event may take: a guard against hanging.
-const patience = 2 * time.Minute
+// patience is how long an event may take: a guard against hanging. On a starved machine 200 hosts
+// need minutes for their handshakes.
+const patience = 10 * time.Minute
 
 // own is how many connections a desk has itself: control, questions, documents and orders.
 const own = 4
@@ -181,7 +182,7 @@ func TestFleet(t *testing.T) {
 	stop()
 	done.Wait()
 	var asked report.FleetAskDocument
-	until(t, "the bus sees that the hosts are gone", func() bool { return d.hub.Connections() <= own+1 })
+	until(t, "the bus sees that the hosts are gone", func() bool { return d.hub.Connections() == own })
 	if err := Call(t.Context(), dir, Request{Do: DoAsk, Verb: "ping", Selection: "host000007.*"}, &asked,
 		nil); err != nil {
 		t.Fatal(err)
@@ -191,43 +192,49 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// everyoneAnswers asks all hosts and a part of them, and fetches a document from each.
+// everyoneAnswers asks all hosts and a part of them, and fetches a document from each. It repeats
+// what met absent hosts: one that has renewed its identity, because the hub asked it to or was away
+// for seconds, ends its connection and opens another, and no event shows the hub that all have.
 func everyoneAnswers(t *testing.T, dir string, hosts int) {
 	t.Helper()
 	for text, want := range map[string]int{"": hosts, "class:mlx5": hosts / 4,
 		"site:ams group:web drift:yes": hosts / 100,
 		"site:fra":                     0} {
 		var doc report.FleetAskDocument
-		err := Call(t.Context(), dir, Request{Do: DoAsk, Verb: node.VerbPing, Selection: text,
-			WithinMS: patience.Milliseconds()},
-			&doc, nil)
-		if err != nil {
+		until(t, fmt.Sprintf("ask %q: an answer of every host", text), func() bool {
+			doc = report.FleetAskDocument{}
+			err := Call(t.Context(), dir, Request{Do: DoAsk, Verb: node.VerbPing, Selection: text,
+				WithinMS: (10 * time.Second).Milliseconds()}, &doc, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(doc.Absent)+len(doc.Silent) == 0 && !doc.Incomplete
+		})
+		valid(t, &doc)
+		if doc.Asked != want || want > 0 && (len(doc.Answers) != 1 || len(doc.Answers[0].Hosts) != want) {
+			t.Errorf("ask %q: %d asked, %d different answers, want %d", text, doc.Asked, len(doc.Answers), want)
+		}
+	}
+	var items map[string]int
+	var doc report.FleetFetchDocument
+	until(t, "a document of every host", func() bool {
+		items, doc = make(map[string]int), report.FleetFetchDocument{}
+		if err := Call(t.Context(), dir, Request{Do: DoFetch, Document: node.DocumentInspect}, &doc,
+			func(i Item) error {
+				var content struct{ Name string }
+				if err := json.Unmarshal(i.Data, &content); err != nil || content.Name != i.Name {
+					return fmt.Errorf("document of %s: it names %q: %w", i.Name, content.Name, err)
+				}
+				items[i.ID]++
+				return nil
+			}); err != nil {
 			t.Fatal(err)
 		}
-		valid(t, &doc)
-		if doc.Asked != want || len(doc.Absent)+len(doc.Silent) > 0 || doc.Incomplete ||
-			want > 0 && (len(doc.Answers) != 1 || len(doc.Answers[0].Hosts) != want) {
-			t.Errorf("ask %q: %d asked, %d different answers, absent %v, silent %v, incomplete %v, want %d",
-				text, doc.Asked,
-				len(doc.Answers), doc.Absent, doc.Silent, doc.Incomplete, want)
-		}
-	}
-	items := make(map[string]int)
-	var doc report.FleetFetchDocument
-	if err := Call(t.Context(), dir, Request{Do: DoFetch, Document: node.DocumentInspect}, &doc,
-		func(i Item) error {
-			var content struct{ Name string }
-			if err := json.Unmarshal(i.Data, &content); err != nil || content.Name != i.Name {
-				return fmt.Errorf("document of %s: it names %q: %w", i.Name, content.Name, err)
-			}
-			items[i.ID]++
-			return nil
-		}); err != nil {
-		t.Fatal(err)
-	}
+		return len(doc.Missing) == 0
+	})
 	valid(t, &doc)
-	if len(items) != hosts || len(doc.Fetched) != hosts || len(doc.Missing) != 0 {
-		t.Errorf("fetched %d documents of %d hosts: missing %v", len(items), hosts, doc.Missing)
+	if len(items) != hosts || len(doc.Fetched) != hosts {
+		t.Errorf("fetched %d documents of %d hosts", len(items), hosts)
 	}
 }
 

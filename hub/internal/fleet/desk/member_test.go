@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/linerate/linerate/hub/internal/fleet/inventory"
 	"github.com/linerate/linerate/hub/internal/fleet/join"
@@ -32,6 +34,8 @@ type memberOf struct {
 }
 
 // beMember serves until its input is closed. Its namespace is ready once the first line is there.
+// It answers each further line with the longest that it was late since the one before, in
+// milliseconds; the first one begins that.
 func beMember(text string) {
 	var o memberOf
 	check := func(err error) {
@@ -45,8 +49,15 @@ func beMember(text string) {
 	check(err)
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
-		_, _ = in.ReadByte()
-		stop()
+		var late atomic.Int64
+		for watch := sync.OnceFunc(func() { go watchLate(&late) }); ; {
+			if _, err := in.ReadString('\n'); err != nil {
+				stop()
+				return
+			}
+			watch()
+			fmt.Println(late.Swap(0))
+		}
 	}()
 	b, err := os.ReadFile(o.KeyFile)
 	check(err)
@@ -70,6 +81,21 @@ func beMember(text string) {
 		About:  join.About{Machine: "machine-" + o.Name, Name: o.Name},
 		Prober: &node.Prober{KeyFile: o.KeyFile, Policy: o.Policy, Version: "test", Lease: shared},
 		Joined: func(string) { fmt.Println("joined") }}))
+}
+
+// watchLate keeps the longest that this process was late for a time of its own, in milliseconds:
+// a paused host answers no pings, and is no fault of a mesh.
+func watchLate(most *atomic.Int64) {
+	const look = 10 * time.Millisecond
+	for before := time.Now(); ; before = time.Now() {
+		time.Sleep(look)
+		for ms := (time.Since(before) - look).Milliseconds(); ; {
+			was := most.Load()
+			if ms <= was || most.CompareAndSwap(was, ms) {
+				break
+			}
+		}
+	}
 }
 
 // asHolder makes a process of this test binary one that has the lease of its host until its input

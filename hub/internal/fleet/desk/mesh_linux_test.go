@@ -17,6 +17,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -55,6 +56,30 @@ type world struct {
 	names []string // of the hosts, and of their ports
 	racks []string // of each host
 	pids  map[string]int
+	lines []line // to each host's process, which says how late it was
+}
+
+// line is the output and the input of a host's process.
+type line struct {
+	from *bufio.Reader
+	to   io.Writer
+}
+
+// late returns the longest that a host was late since the last call: it had no CPU time.
+func (w *world) late() (most time.Duration) {
+	w.t.Helper()
+	for i, l := range w.lines {
+		var ms int64
+		_, err := io.WriteString(l.to, "late\n")
+		if err == nil {
+			_, err = fmt.Fscanln(l.from, &ms)
+		}
+		if err != nil {
+			w.t.Fatalf("host %s: %v", w.names[i], err)
+		}
+		most = max(most, time.Duration(ms)*time.Millisecond)
+	}
+	return most
 }
 
 // run runs a program with an input.
@@ -125,7 +150,9 @@ func build(t *testing.T, racks, perRack int) *world {
 			if _, err := io.WriteString(in, "go\n"); err != nil {
 				t.Fatal(err)
 			}
-			ready.Go(func() { _, _ = bufio.NewReader(out).ReadString('\n') })
+			l := line{bufio.NewReader(out), in}
+			ready.Go(func() { _, _ = l.from.ReadString('\n') })
+			w.lines = append(w.lines, l)
 			w.names, w.racks = append(w.names, name), append(w.racks, rack)
 		}
 	}
@@ -202,18 +229,24 @@ func (w *world) held(t *testing.T, name string) {
 	_ = c.Wait() // it ends with its input
 	elsewhere := 0
 	for _, r := range doc.Results {
-		if r.Test != "stream" || r.Error != "" {
+		if r.Test != "stream" || r.Error != "" && !starved(r) {
 			continue
 		}
 		if doc.Hosts[r.From].Name == name || doc.Hosts[r.To].Name == name {
 			t.Errorf("%s is in two load tests", name)
 		}
-		elsewhere++
+		if r.Stage == 1 { // on a busy machine a rate can be suspect, and is measured again
+			elsewhere++
+		}
 	}
-	if doc.Left != 2 || doc.Refused < 2*4 || elsewhere != len(w.names)-2 {
+	if doc.Left < 2 || doc.Refused < 2*4 || elsewhere != len(w.names)-2 {
 		t.Errorf("%d load tests elsewhere, %d left, %d times busy", elsewhere, doc.Left, doc.Refused)
 	}
 }
+
+// starved reports whether a test was made that the program does not judge, because the host that
+// measured had no CPU time meanwhile.
+func starved(r report.FleetMeasured) bool { return strings.HasPrefix(r.Error, "not judged: ") }
 
 // culprit returns the first thing that a mesh accuses.
 func culprit(doc *report.FleetMeasureDocument) string {
@@ -232,17 +265,20 @@ func TestMesh(t *testing.T) {
 	}
 	w := build(t, 3, 4)
 	doc := w.measure(MeshRequest{Partners: 3, Loads: 1, MS: 300, Seed: 1})
-	loads := 0
+	loads, moved := 0, 0
 	for _, r := range doc.Results {
-		if r.Error != "" {
+		if r.Error != "" && !starved(r) {
 			t.Errorf("%s to %s: %s", doc.Hosts[r.From].Name, doc.Hosts[r.To].Name, r.Error)
 		}
-		if r.Throughput != nil && *r.Throughput > 0 {
+		if r.Throughput != nil || r.Test == string(traffic.Stream) && starved(r) {
 			loads++
 		}
+		if r.Throughput != nil && *r.Throughput > 0 { // within 0.3 s a paused host moves nothing
+			moved++
+		}
 	}
-	if len(doc.Results) < 12*3/2+6 || loads < 6 {
-		t.Errorf("%d tests, %d of them loads", len(doc.Results), loads)
+	if len(doc.Results) < 12*3/2+6 || loads < 6 || moved == 0 {
+		t.Errorf("%d tests, %d of them loads, %d with bytes", len(doc.Results), loads, moved)
 	}
 	w.held(t, "h0-1")
 	// Rates between namespaces of one machine are those of its scheduler: only pings are judged.
@@ -253,9 +289,19 @@ func TestMesh(t *testing.T) {
 		if c.port != "" {
 			w.drop(c.port, 60)
 		}
-		doc := w.measure(MeshRequest{Partners: 5, Seed: 2})
-		if got := culprit(doc); got != c.want {
-			t.Errorf("%s loses packets: %s is accused, want %s; %+v", c.port, got, c.want, doc.Culprits)
+		for deadline := time.Now().Add(10 * time.Minute); ; {
+			w.late()
+			doc := w.measure(MeshRequest{Partners: 5, Seed: 2})
+			got, late := culprit(doc), w.late()
+			if got == c.want {
+				break
+			}
+			// A host that was paused for so long has not answered half of the pings of a test.
+			if late < 100*time.Millisecond || time.Now().After(deadline) {
+				t.Errorf("%s loses packets: %s is accused, want %s; %v late; %+v", c.port, got, c.want, late, doc.Culprits)
+				break
+			}
+			t.Logf("%s is accused, and a host was %v late: the mesh is measured again", got, late)
 		}
 		if g := w.d.Mesh("", "", 0, 0); g.Time == nil || len(g.Rows) != 3 {
 			t.Errorf("the page has %+v", g)

@@ -3,7 +3,6 @@ package desk
 import (
 	"context"
 	"crypto/ed25519"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,7 +48,15 @@ type orderHost struct {
 	key    ed25519.PrivateKey
 	knobs  *counting
 	home   *join.Home
-	hook   func() // after an order is carried out, before its answer leaves the node
+	hook   atomic.Pointer[func()] // once: after an order is carried out, before its answer leaves the node
+}
+
+// once sets the hook. Its end closes the channel.
+func (h *orderHost) once(f func()) <-chan struct{} {
+	ran := make(chan struct{})
+	hook := func() { defer close(ran); f() }
+	h.hook.Store(&hook)
+	return ran
 }
 
 func (h *orderHost) executor() *executor.Executor {
@@ -92,8 +99,8 @@ func (h *orderHost) Order(ctx context.Context, envelope []byte) (order.Answer, e
 	c := agent.NewClient(h.socket)
 	defer c.Close()
 	a, err := c.Order(ctx, envelope)
-	if h.hook != nil {
-		h.hook()
+	if hook := h.hook.Swap(nil); hook != nil {
+		(*hook)()
 	}
 	return a, err
 }
@@ -130,7 +137,7 @@ func (h *orderHost) signed(o order.Order) []byte {
 	}
 	o.NotBefore = o.NotAfter - 7200
 	if o.Verb == order.Try {
-		o.Deadline = 60
+		o.Deadline = 300 // as long as policies allow by default: it does not end within the test
 	}
 	payload, err := o.Encode()
 	if err != nil {
@@ -174,16 +181,28 @@ func TestOrders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	send := func(envelope []byte) (order.Answer, error) {
-		ctx, stop := context.WithTimeout(t.Context(), patience)
-		defer stop()
-		return w.Order(ctx, conduct.OrderHost(h.id), envelope)
+	// send sends an order again and again until ok has what it wants. What is not answered in time is
+	// sent again, as the machine of a rollout does, with more time.
+	send := func(what string, envelope []byte, ended <-chan struct{}, ok func(order.Answer, error) bool) {
+		t.Helper()
+		within := time.Second
+		until(t, what, func() bool {
+			ctx, stop := context.WithTimeout(t.Context(), within)
+			defer stop()
+			go func() {
+				select {
+				case <-ended:
+					stop()
+				case <-ctx.Done():
+				}
+			}()
+			within *= 2
+			return ok(w.Order(ctx, conduct.OrderHost(h.id), envelope))
+		})
 	}
 	must := func(what string, envelope []byte, want order.Code) {
 		t.Helper()
-		// A lost message is sent again, as the machine of a rollout does.
-		until(t, what, func() bool {
-			a, err := send(envelope)
+		send(what, envelope, nil, func(a order.Answer, err error) bool {
 			if err == nil && a.Code != want {
 				t.Fatalf("%s: %+v, want %s", what, a, want)
 			}
@@ -196,13 +215,31 @@ func TestOrders(t *testing.T) {
 			t.Errorf("%s: %d writes, want %d", what, n, want)
 		}
 	}
-	try := h.signed(order.Order{ID: "t1", Verb: order.Try, Serial: 1})
-	if _, err := send(try); !errors.Is(err, errAbsent) && !strings.Contains(err.Error(), errAbsent.Error()) {
-		t.Errorf("without a node: %v", err)
+	// broken sends an order until the hook has run, which breaks something between it and its
+	// answer.
+	broken := func(what string, envelope []byte, want order.Code, ran <-chan struct{}) {
+		t.Helper()
+		send(what, envelope, ran, func(a order.Answer, err error) bool {
+			if err == nil && a.Code != want {
+				t.Fatalf("%s: %+v, want %s", what, a, want) // the answer may have left in time
+			}
+			select {
+			case <-ran:
+				return true
+			default:
+				return false
+			}
+		})
 	}
+	try := h.signed(order.Order{ID: "t1", Verb: order.Try, Serial: 1})
+	send("the bus says that there is no node", try, nil, func(a order.Answer, err error) bool {
+		if err == nil {
+			t.Fatalf("without a node: %+v", a)
+		}
+		return strings.Contains(err.Error(), errAbsent.Error())
+	})
 	stopNode := h.node()
-	until(t, "the node says that there is no agent", func() bool {
-		_, err := send(try)
+	send("the node says that there is no agent", try, nil, func(_ order.Answer, err error) bool {
 		return err != nil && strings.Contains(err.Error(), "agent at")
 	})
 	writes("nothing has reached root", 0)
@@ -214,12 +251,8 @@ func TestOrders(t *testing.T) {
 
 	// The agent dies after it has the order, and the node with it.
 	commit := h.signed(order.Order{ID: "c1", Verb: order.Commit, Of: "t1", Serial: 2})
-	h.hook = func() { h.hook = nil; go stopNode(); time.Sleep(10 * time.Millisecond); stopAgent() }
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
-	if a, err := w.Order(ctx, conduct.OrderHost(h.id), commit); err == nil && a.Code != order.Committed {
-		t.Errorf("%+v", a) // the answer may have left in time
-	}
-	stop()
+	broken("the commit reaches the host", commit, order.Committed,
+		h.once(func() { go stopNode(); time.Sleep(10 * time.Millisecond); stopAgent() }))
 	stopNode()
 	h.agent()
 	stopNode = h.node()
@@ -229,10 +262,7 @@ func TestOrders(t *testing.T) {
 
 	// The connection is lost between the order and the answer: the answer comes from nowhere.
 	undo := h.signed(order.Order{ID: "u1", Verb: order.Undo, Of: "t1", Serial: 3})
-	h.hook = func() { h.hook = nil; stopHost(d, h.id) }
-	ctx, stop = context.WithTimeout(t.Context(), 2*time.Second)
-	_, _ = w.Order(ctx, conduct.OrderHost(h.id), undo) // lost, or not: both may happen
-	stop()
+	broken("the undo reaches the host", undo, order.Undone, h.once(func() { stopHost(d, h.id) }))
 	must("the undo, again", undo, order.Undone)
 	writes("after a lost connection", 2)
 

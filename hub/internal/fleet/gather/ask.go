@@ -139,27 +139,38 @@ func (a *Asker) Ask(ctx context.Context, q Question) (Gathered, error) {
 	absent := make(map[string]bool)
 	timer := time.NewTimer(q.Within)
 	defer timer.Stop()
-	for over := false; !over && len(missing) > 0; {
+	over := false
+waiting:
+	for len(missing) > 0 {
+		var o one
 		select {
-		case <-ctx.Done():
-			return g, ctx.Err()
-		case <-timer.C:
-			over = true
-		case o := <-came:
-			if !missing[o.id] {
-				continue // twice, or never asked
+		case o = <-came: // counts also when the time is over: this process may have been paused
+		default:
+			if over {
+				break waiting
 			}
-			delete(missing, o.id)
-			if o.data == nil {
-				absent[o.id] = true
+			select {
+			case <-ctx.Done():
+				return g, ctx.Err()
+			case <-timer.C:
+				over = true
 				continue
+			case o = <-came:
 			}
-			var answer message.Answer
-			if len(o.data) > mostAnswer || json.Unmarshal(o.data, &answer) != nil {
-				answer = message.Answer{Error: "the answer is not one of this protocol"}
-			}
-			g.Answers[o.id] = answer
 		}
+		if !missing[o.id] {
+			continue // twice, or never asked
+		}
+		delete(missing, o.id)
+		if o.data == nil {
+			absent[o.id] = true
+			continue
+		}
+		var answer message.Answer
+		if len(o.data) > mostAnswer || json.Unmarshal(o.data, &answer) != nil {
+			answer = message.Answer{Error: "the answer is not one of this protocol"}
+		}
+		g.Answers[o.id] = answer
 	}
 	for _, id := range q.IDs {
 		switch {

@@ -95,15 +95,8 @@ func (b *bench) host(id string, answer func(m bus.Message, say func(kind string,
 			b.t.Fatal(err)
 		}
 	}
-	// The subscription is in force once a message to the host itself comes back.
-	for deadline := time.Now().Add(time.Minute); ; {
-		g, err := b.Ask(b.t.Context(), Question{Verb: "up", IDs: []string{id}, Within: 200 * time.Millisecond})
-		if err == nil && len(g.Absent) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatalf("host %s is not there: %v", id, err)
-		}
+	if err := c.Flush(b.t.Context()); err != nil { // the subscriptions are in force
+		b.t.Fatalf("host %s is not there: %v", id, err)
 	}
 }
 
@@ -131,19 +124,43 @@ func TestAsk(t *testing.T) {
 	b.host("long", func(m bus.Message, say func(string, []byte)) { reply(m, say, bytes.Repeat([]byte("x"), 5000)) })
 	b.host("silent", func(bus.Message, func(string, []byte)) {})
 	b.host("stranger", func(m bus.Message, say func(string, []byte)) { reply(m, say, good) })
-	ids := []string{"good", "long", "silent", "absent"}
-	for _, all := range []bool{false, true} {
-		g, err := b.Ask(t.Context(), Question{Verb: "x", IDs: ids, All: all, Within: time.Second})
-		if err != nil {
-			t.Fatal(err)
+	ask := func(q Question) Gathered {
+		t.Helper()
+		q.Verb = "x"
+		g, err := b.Ask(t.Context(), q)
+		if err != nil || g.Incomplete {
+			t.Fatalf("incomplete %v, %v", g.Incomplete, err)
 		}
+		return g
+	}
+	const silence = 100 * time.Millisecond // what a silent host costs; the others end the question before
+	for _, all := range []bool{false, true} {
+		answering := []string{"good", "long"}
+		if !all {
+			answering = append(answering, "absent")
+		}
+		g := ask(Question{IDs: answering, All: all, Within: time.Minute})
 		if string(g.Answers["good"].Data) != `"yes"` || g.Answers["long"].Error == "" || len(g.Answers) != 2 {
 			t.Errorf("all %v: answers %+v", all, g.Answers)
 		}
-		missing := slices.Concat(g.Absent, g.Silent)
-		slices.Sort(missing)
-		if strings.Join(missing, " ") != "absent silent" || !all && strings.Join(g.Absent, " ") != "absent" || g.Incomplete {
+		if want := answering[2:]; !slices.Equal(g.Absent, want) || len(g.Silent) > 0 {
 			t.Errorf("all %v: absent %v, silent %v", all, g.Absent, g.Silent)
+		}
+		if g = ask(Question{IDs: []string{"silent"}, All: all, Within: silence}); len(g.Answers)+len(g.Absent) > 0 ||
+			!slices.Equal(g.Silent, []string{"silent"}) {
+			t.Errorf("all %v: a silent host: %+v", all, g)
+		}
+	}
+	// A message to all has no place for the answer of an absence.
+	g := ask(Question{IDs: []string{"absent"}, All: true, Within: silence})
+	if !slices.Equal(g.Silent, []string{"absent"}) {
+		t.Errorf("one of all: %+v", g)
+	}
+	// What has come in time counts beside what has not.
+	before := 0
+	for len(ask(Question{IDs: []string{"good", "silent"}, Within: silence << before}).Answers) == 0 {
+		if before++; before > 9 {
+			t.Fatal("no answer within 50 s")
 		}
 	}
 	if len(b.waiting) != 0 {

@@ -160,7 +160,9 @@ func (h *Home) store() error {
 // Leave removes the membership. It works without the hub, which keeps an entry that a person can
 // remove.
 func (h *Home) Leave() error {
-	for _, name := range []string{homeFile, keyFile, nextFile} {
+	// The first one counts at once. It goes again at the end, because a node that had looked before
+	// may have written it since; one that writes it even later misses the key, see take.
+	for _, name := range []string{homeFile, keyFile, nextFile, homeFile} {
 		if err := h.fsys.Remove(filepath.Join(h.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("leave the fleet: %w", err)
 		}
@@ -282,7 +284,13 @@ func (h *Home) take(a answer) error {
 	h.ID, h.Identity, h.Issued, h.Expires = a.ID, a.Identity, a.Issued, a.Expires
 	h.Bus, h.Roots, h.ServerName, h.InGroups, h.Token = a.Bus, a.Roots, a.ServerName, a.Groups, ""
 	h.got = h.now()
-	return h.store()
+	if err := h.store(); err != nil {
+		return err
+	}
+	if _, err := h.fsys.Stat(filepath.Join(h.dir, keyFile)); errors.Is(err, fs.ErrNotExist) { // left meanwhile
+		return errors.Join(ErrLeft, h.Leave())
+	}
+	return nil
 }
 
 // Rotate gives the host a new key. The new key is on disk before the hub hears of it: if the answer

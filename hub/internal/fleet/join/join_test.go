@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -137,6 +138,40 @@ func TestJoin(t *testing.T) {
 	}
 	if _, err := Open(durable.OS(), dir); !errors.Is(err, ErrNotJoined) {
 		t.Errorf("after leaving: %v, want ErrNotJoined", err)
+	}
+}
+
+// TestLeavesMeanwhile removes the membership at each operation with which a node keeps an answer of
+// the hub: the answer does not bring it back.
+func TestLeavesMeanwhile(t *testing.T) {
+	h := start(t)
+	for at := 0; ; at++ {
+		disk, began, left := durable.NewMem(), -1, false
+		home, err := Prepare(disk, "/node", h.address, h.invite(t, member.Invitation{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := *home
+		home.fsys = durable.NewFaulty(disk, func(op durable.Op) error {
+			if began < 0 {
+				began = op.N
+			}
+			if op.N-began == at {
+				left = true
+				return other.Leave()
+			}
+			return nil
+		})
+		err = home.Ask(t.Context(), About{Machine: fmt.Sprint("machine-", at)})
+		if !left { // the last operation was before
+			if err != nil || at < 4 {
+				t.Errorf("%d operations: %v", at, err)
+			}
+			return
+		}
+		if _, open := Open(disk, "/node"); !errors.Is(open, ErrNotJoined) {
+			t.Errorf("left at operation %d: %v, and then %v", at, err, open)
+		}
 	}
 }
 

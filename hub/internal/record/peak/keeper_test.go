@@ -34,7 +34,8 @@ func reading(seconds int, late time.Duration, points ...sample.Point) *sample.Re
 // TestBurst checks that a burst of one second has the same height over an hour and over a week, in
 // the history that the page asks.
 func TestBurst(t *testing.T) {
-	store, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here", MinFreeBytes: -1})
+	store, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here", MinFreeBytes: -1,
+		Queries: record.Bounds{Time: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}

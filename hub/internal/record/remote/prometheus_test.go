@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -24,12 +23,7 @@ import (
 // TestPrometheus sends to Debian's Prometheus, and queries what it got.
 func TestPrometheus(t *testing.T) {
 	path := testenv.Program(t, "prometheus")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := fmt.Sprint("127.0.0.1:", testenv.FreePorts(t, 1))
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := exec.CommandContext(ctx, path, "--config.file=/dev/null", "--storage.tsdb.path="+filepath.Join(dir, "data"),

@@ -260,11 +260,14 @@ func TestReceiverAway(t *testing.T) {
 	for i := range away {
 		away[i] = fail(503)
 	}
+	appended := make(chan struct{})
+	away[0] = func(w http.ResponseWriter) { <-appended; fail(503)(w) }
 	r := newReceiver(t, httptest.NewServer, away...)
 	w := start(t, remote.Options{URL: r.URL, QueueBytes: 1000, MaxBackoff: 4 * time.Millisecond})
 	for i := range 100 {
 		w.Append(reading(i))
 	}
+	close(appended)
 	r.await(t, func() bool { return w.Status().SentSamples > 0 && w.Status().QueuedSamples == 0 })
 	s := w.Status()
 	if s.DroppedSamples == 0 || s.SentSamples+s.DroppedSamples != 200 {

@@ -3,6 +3,7 @@ package snmp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/linerate/linerate/hub/internal/switches/mib"
 	"github.com/linerate/linerate/hub/internal/switches/switchtest"
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 func open(t *testing.T, address, community string, timeout time.Duration) *Session {
@@ -85,18 +87,19 @@ func TestSilentAgents(t *testing.T) {
 	tree := switchtest.Switch(2, true)
 	never := switchtest.Serve(t, tree, "secret", 65000, func(int, []byte, []byte) [][]byte { return nil })
 	right := switchtest.Serve(t, tree, "secret", 65000)
-	closed, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	unused := closed.LocalAddr().String()
-	_ = closed.Close()
-	for name, c := range map[string]struct{ address, community, says string }{
-		"never":           {never, "secret", "wrong community"},
-		"wrong community": {right, "public", "wrong community"},
-		"no agent":        {unused, "secret", "no SNMP agent listens"},
+	unused := fmt.Sprint("127.0.0.1:", testenv.FreePorts(t, 1))
+	const silent = 20 * time.Millisecond // what silence costs; a closed port says so
+	for name, c := range map[string]struct {
+		address, community string
+		timeout            time.Duration
+		says               string
+	}{
+		"never":           {never, "secret", silent, "wrong community"},
+		"wrong community": {right, "public", silent, "wrong community"},
+		"no agent":        {unused, "secret", time.Minute, "no SNMP agent listens"},
 	} {
-		s := open(t, c.address, c.community, 20*time.Millisecond)
+		s := open(t, c.address, c.community, time.Minute)
+		s.snmp.Timeout = c.timeout // of requests alone: a pause could make opening the socket take as long
 		_, err := mib.Read(t.Context(), s, mib.Options{})
 		if !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", name, err)

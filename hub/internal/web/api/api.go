@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,8 @@ type Options struct {
 	Fleet Fleet
 	Log   *slog.Logger
 
-	now func() time.Time // tests set it
+	now     func() time.Time // tests set it
+	maxTime time.Duration    // of a query; tests set it; 0: maxTime
 }
 
 // The bounds of every answer.
@@ -89,6 +91,7 @@ func New(o Options) http.Handler {
 	if o.now == nil {
 		o.now = time.Now
 	}
+	o.maxTime = cmp.Or(o.maxTime, maxTime)
 	a := &api{Options: o, parser: parser.NewParser(parser.Options{}), comparing: make(chan struct{}, 1)}
 	a.routes = map[string]route{
 		"/api/v1/query":            {true, a.query},

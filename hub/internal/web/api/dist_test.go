@@ -46,7 +46,7 @@ func wordsOf(m *sample.Metric, label string) []string {
 // whole returns a history of ten minutes with every metric, all of which grow.
 func whole(t *testing.T) *record.Store {
 	t.Helper()
-	s, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here"})
+	s, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here", Queries: record.Bounds{Time: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func seen(t *testing.T, h func(target string) (int, string), query string) int {
 // with every metric. A query with an outdated name or label finds nothing.
 func TestDashboardAndRulesFindTheirSeries(t *testing.T) {
 	store := whole(t)
-	handler := New(Options{Host: "here", Store: store, now: func() time.Time { return noon }})
+	handler := New(Options{Host: "here", Store: store, now: func() time.Time { return noon }, maxTime: time.Hour})
 	h := func(target string) (int, string) {
 		w := ask(handler, "GET", target, nil)
 		return w.Code, w.Body.String()

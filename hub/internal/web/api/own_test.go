@@ -162,7 +162,7 @@ func TestNothingIsThere(t *testing.T) {
 }
 
 func TestCompareAnswers(t *testing.T) {
-	store, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here"})
+	store, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here", Queries: record.Bounds{Time: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}

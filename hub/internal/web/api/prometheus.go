@@ -31,7 +31,7 @@ type asked struct {
 }
 
 func (a *api) asked(form url.Values) (asked, error) {
-	q := asked{text: form.Get("query"), timeout: maxTime}
+	q := asked{text: form.Get("query"), timeout: a.maxTime}
 	var err error
 	if q.limit, err = count(form, "limit"); err != nil {
 		return q, err
@@ -256,7 +256,7 @@ func (a *api) querier(r *http.Request, s selection, most int) (ctx context.Conte
 	if q, err = a.Store.Querier(s.start, s.end); err != nil {
 		return nil, nil, 0, nil, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), maxTime)
+	ctx, cancel := context.WithTimeout(r.Context(), a.maxTime)
 	if limit = s.limit; limit == 0 || limit > most {
 		limit = most
 	}

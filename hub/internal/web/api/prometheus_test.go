@@ -22,7 +22,7 @@ var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 // filled returns a history with growing values of each series, a second apart, the last at noon.
 func filled(t testing.TB, seconds int, metrics ...*sample.Metric) *record.Store {
 	t.Helper()
-	s, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here"})
+	s, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here", Queries: record.Bounds{Time: time.Hour}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,8 @@ var (
 func served(t testing.TB, change ...func(*Options)) http.Handler {
 	t.Helper()
 	o := Options{Host: "here", Version: "1.2.3", Store: filled(t, 120, bytesTotal, speed),
-		Metrics: []*sample.Metric{bytesTotal, speed}, now: func() time.Time { return noon }}
+		Metrics: []*sample.Metric{bytesTotal, speed}, now: func() time.Time { return noon },
+		maxTime: time.Hour}
 	for _, f := range change {
 		f(&o)
 	}

@@ -55,24 +55,31 @@ export function spans(events, x, width) {
 const first = (g) => g.events.reduce((best, e) => (rank(e.kind) < rank(best.kind) ? e : best));
 
 // layMarkers puts buttons above the plot and returns the groups, for their lines. Only those of the
-// first graph are in the tab order, because every graph has the same events.
+// first graph are in the tab order, because every graph has the same events. A marker of the same
+// events stays: one that is replaced loses the focus, and a click that has begun.
 export function layMarkers(strip, board, left, width, reachable) {
   const { win } = board;
   const x = (t) => ((t - win.start) / (win.end - win.start)) * width;
   const groups = group(board.events, x, width);
-  put(strip, groups.map((g) => {
+  const old = new Map([...strip.children].map((m) => [m.dataset.ids, m]));
+  const markers = groups.map((g) => {
     const only = g.events.length === 1 ? g.events[0] : undefined;
     const kind = kindOf(first(g).kind);
     const label = only ? kind.name + ": " + only.title + ", " + local(only.start) : g.events.length + " events around " + local(g.events[0].start);
-    const marker = h("button", {
-      type: "button", class: "mark k-" + colourOf(first(g)) + (only ? "" : " many"), tabindex: reachable ? "0" : "-1", "aria-label": label,
-      onclick: () => openEvents(g.events),
-      onmouseenter: () => showTip(marker, g.events), onfocus: () => showTip(marker, g.events), onmouseleave: quiet, onblur: quiet,
+    const ids = g.events.map((e) => e.id).join(" ");
+    const marker = old.get(ids) ?? h("button", {
+      type: "button", tabindex: reachable ? "0" : "-1", onclick: () => openEvents(marker.events),
+      onmouseenter: () => showTip(marker, marker.events), onfocus: () => showTip(marker, marker.events), onmouseleave: quiet, onblur: quiet,
     }, only ? kind.letter : kind.letter + "+" + (g.events.length - 1));
-    marker.dataset.ids = g.events.map((e) => e.id).join(" ");
+    marker.events = g.events;
+    marker.dataset.ids = ids;
+    marker.className = "mark k-" + colourOf(first(g)) + (only ? "" : " many");
+    marker.setAttribute("aria-label", label);
     marker.style.left = Math.round(left + g.x) + "px";
     return marker;
-  }));
+  });
+  for (const m of old.values()) if (!markers.includes(m)) m.remove();
+  markers.forEach((m, i) => { if (strip.children[i] !== m) strip.insertBefore(m, strip.children[i] ?? null); });
   return groups;
 }
 
