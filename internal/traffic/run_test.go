@@ -13,6 +13,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 func run(t *testing.T, w *world, spec Spec, progress func(Interval)) *Result {
@@ -70,24 +71,19 @@ func TestStreamAllWays(t *testing.T) {
 	}
 }
 
-// longestWindow is a time in which every stream moves something on any machine.
-const longestWindow = 20 * time.Second
-
-// runUntil runs a test whose result has what measured asks for. A window in which the machine gave
-// a thread no CPU has nothing to show, so the next one is longer. Live gets the intervals of the
-// test whose result is returned; nil: not needed.
+// runUntil runs a test whose result has what measured asks for; see [traffictest.Longer]. Live gets
+// the intervals of the test whose result is returned; nil: not needed.
 func runUntil(t *testing.T, w *world, spec Spec, measured func(*Result) bool, live *[]Interval) *Result {
 	t.Helper()
-	for ; ; spec.Duration *= 4 {
-		var seen []Interval
-		r := run(t, w, spec, func(i Interval) { seen = append(seen, i) })
-		if measured(r) || spec.Duration >= longestWindow {
-			if live != nil {
-				*live = seen
-			}
-			return r
-		}
+	var seen []Interval
+	r := traffictest.Longer(spec.Duration, func(window time.Duration) *Result {
+		spec.Duration, seen = window, nil
+		return run(t, w, spec, func(i Interval) { seen = append(seen, i) })
+	}, measured)
+	if live != nil {
+		*live = seen
 	}
+	return r
 }
 
 // flowed reports whether bytes arrived on every connection.
