@@ -140,7 +140,7 @@ func TestBytesAreChargedToTheirSource(t *testing.T) {
 
 func TestIdleClientsAreClosed(t *testing.T) {
 	t.Parallel()
-	// A machine that pauses before the test begins makes its client idle: then the next one has longer.
+	// A machine that pauses before the test begins makes its client idle: the next one has longer.
 	for wait := 300 * time.Millisecond; ; wait *= 3 {
 		f := serve(t, func(o *peer.ServerOptions) { o.IdleWait = wait })
 		notices := make(chan string, 1)

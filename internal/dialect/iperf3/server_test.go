@@ -34,7 +34,7 @@ func TestOurClientWithOurServer(t *testing.T) {
 					if test == traffic.UDP {
 						s.RateBitsPerSec, s.PacketBytes = 10e6, 500
 					}
-					r := checkRun(t, addr.String(), s)
+					r := checkRun(t, addr.String, s)
 					if len(r.Warnings) > 0 {
 						t.Errorf("warnings %q", r.Warnings)
 					}
@@ -58,7 +58,7 @@ func TestOverIPv6(t *testing.T) {
 			{Test: traffic.Stream, Bytes: 100_000},
 			{Test: traffic.UDP, Bytes: 100_000, PacketBytes: 1000, RateBitsPerSec: 10e6},
 		} {
-			checkRun(t, net.JoinHostPort(target, strconv.Itoa(int(addr.Port()))), s)
+			checkRun(t, func() string { return net.JoinHostPort(target, strconv.Itoa(int(addr.Port()))) }, s)
 		}
 	}
 }
