@@ -115,8 +115,8 @@ func TestRealClients(t *testing.T) {
 					p.End.ReceiverCongestion)
 			}
 			// Unpaced, or on a busy machine, some do not fit into the socket; but no more than were
-			// sent.
-			if udp && p.End.Sum.Lost > p.End.Sum.Packets {
+			// sent. With -O the clock of each end decides which of them are omitted.
+			if udp && !strings.Contains(line, "-O") && p.End.Sum.Lost > p.End.Sum.Packets {
 				t.Errorf("lost %v of %v packets", p.End.Sum.Lost, p.End.Sum.Packets)
 			}
 		})
@@ -326,7 +326,12 @@ func checkSums(t *testing.T, s traffic.Spec, r *traffic.Result) {
 		n, _ := strconv.ParseFloat(m[1], 64)
 		slack += n
 	}
-	if math.Abs(bytes-float64(r.Bytes)) > slack || math.Abs(seconds-r.DurationSeconds) > 0.01*r.DurationSeconds+0.006 {
+	// A remainder of milliseconds is no interval. After a pause it may hold much of an amount.
+	missing, rest := float64(r.Bytes)-bytes, r.DurationSeconds-seconds
+	if s.Bytes > 0 && missing > 0 && rest > 0.0005 {
+		missing = 0
+	}
+	if math.Abs(missing) > slack || math.Abs(seconds-r.DurationSeconds) > 0.01*r.DurationSeconds+0.006 {
 		t.Errorf("%d bytes in %g s, but the intervals have %.0f in %g s", r.Bytes, r.DurationSeconds, bytes, seconds)
 	}
 }
