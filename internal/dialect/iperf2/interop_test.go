@@ -242,9 +242,15 @@ func TestRealClientsEnd(t *testing.T) {
 			if length != "" {
 				args, bytes = append(args, "-l", length), length
 			}
-			out, j := realClient(t, args...)
-			line := j.Await(t, 1, "messages of "+bytes+" bytes back")[0]
-			n := regexp.MustCompile(`sent (\d+) messages`).FindStringSubmatch(line)
+			back := []string{"messages of " + bytes + " bytes back"}
+			sent := regexp.MustCompile(`sent (\d+) messages`)
+			out, j := realClientUntil(t, args, func(j *traffictest.Log) bool {
+				// Of a single round trip the program prints no time.
+				m := sent.FindStringSubmatch(j.Await(t, 1, back...)[0])
+				return m != nil && m[1] != "0" && m[1] != "1"
+			})
+			line := j.Await(t, 1, back...)[0]
+			n := sent.FindStringSubmatch(line)
 			counts := regexp.MustCompile(` (\d+)=([0-9.]+)/([0-9.]+)/`).FindAllStringSubmatch(out, -1)
 			if n == nil || len(counts) == 0 {
 				t.Fatalf("log %s\nprogram:\n%s", line, out)
