@@ -104,7 +104,7 @@ func TestFarEndDies(t *testing.T) {
 	}()
 	for _, scheme := range []string{"iperf2", "ttcp"} {
 		_, err := Run(t.Context(), scheme, l.Addr().String(),
-			traffic.Spec{Test: traffic.Stream, Duration: 5 * time.Second}, ClientOptions{}, nil)
+			traffic.Spec{Test: traffic.Stream, Duration: 5 * time.Minute}, ClientOptions{}, nil)
 		if !errors.Is(err, traffic.ErrPeerGone) {
 			t.Errorf("%s: %v", scheme, err)
 		}

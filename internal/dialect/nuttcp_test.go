@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 // TestNuttcpRealServer runs our client against nuttcp.
@@ -41,13 +42,17 @@ func TestNuttcpRealServer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			port, data := freePort(t), freePort(t)
-			start(t, port, "nuttcp", "-S", "-1", "--nofork", "-P", fmt.Sprint(port))
-			r, err := Run(t.Context(), "nuttcp", fmt.Sprintf("127.0.0.1:%d", port), c.spec,
-				ClientOptions{DataPort: data}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := traffictest.Longer(c.spec.Duration, func(window time.Duration) *traffic.Result {
+				port, data := freePort(t), freePort(t)
+				start(t, port, "nuttcp", "-S", "-1", "--nofork", "-P", fmt.Sprint(port))
+				c.spec.Duration = window
+				r, err := Run(t.Context(), "nuttcp", fmt.Sprintf("127.0.0.1:%d", port), c.spec,
+					ClientOptions{DataPort: data}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}, func(r *traffic.Result) bool { return c.spec.Bytes > 0 || flowed(r) })
 			checkNuttcp(t, r, c.want)
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/journal/journaltest"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer"
 )
@@ -93,7 +94,8 @@ func playFar(dir string) error {
 	}
 	return peer.ServeStdio(ctx, os.Stdin, os.Stdout, peer.ServerOptions{
 		Backend: options.Backend, Version: "test", HostName: "farside",
-		OpenJournal: func() (*journal.Journal, error) { return journal.Open(options) },
+		// The process of the client before may still be about to end.
+		OpenJournal: func() (*journal.Journal, error) { return journaltest.OpenSoon(options) },
 		Tuning:      tuning,
 	})
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/peer/roster"
@@ -190,7 +193,9 @@ func TestKeysSurviveARestart(t *testing.T) {
 	t.Parallel()
 	hub := roster.Peer{Name: "hub", Key: wire.NewKey()}
 	lab := roster.Peer{Name: "lab", Key: wire.NewKey()}
-	m := serveMembers(t, "", roster.File{}, hub, lab)
+	// Not one that the kernel assigns: while no program listens there, it may give that to another.
+	at := net.JoinHostPort("127.0.0.1", strconv.Itoa(testenv.FreePorts(t, 1)))
+	m := serveMembers(t, at, roster.File{}, hub, lab)
 	m.as(hub)
 	m.stop()
 	uses, err := m.file.Uses()

@@ -51,7 +51,11 @@ func TestProfile(t *testing.T) {
 			t.Fatalf("%d busy samples, stages %+v", p.Busy, p.Stages)
 		}
 	}
-	<-moved // within the measured part
+	select {
+	case <-moved: // within the measured part
+	case e := <-test:
+		t.Fatalf("the test beside it has ended: %+v, %v", e.result, e.err)
+	}
 	close(curtail)
 	if e := <-test; e.err != nil || e.result.Bytes == 0 {
 		t.Fatalf("the test beside it: %+v, %v", e.result, e.err)

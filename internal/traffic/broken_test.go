@@ -3,6 +3,7 @@ package traffic
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/wire"
@@ -17,9 +19,10 @@ import (
 
 // A test waits this long for a peer that is silent.
 var (
-	noSetup   = impatience(func(t *timing) { t.Setup, t.Grace = 500*time.Millisecond, time.Second })
-	noStart   = impatience(func(t *timing) { t.Setup = 2 * time.Second }) // the connections must be there by then
-	noBeats   = impatience(func(t *timing) { t.Silence, t.Grace = 400*time.Millisecond, time.Second })
+	noSetup   = impatience(func(t *timing) { t.Setup = 500 * time.Millisecond })
+	noStart   = impatience(func(t *timing) { t.Setup = 2 * time.Second }) // the connections are there by then
+	noBeats   = impatience(func(t *timing) { t.Silence = 400 * time.Millisecond })
+	noPeer    = impatience(func(t *timing) { t.Silence, t.Grace = 400*time.Millisecond, time.Second })
 	noGoodbye = impatience(func(t *timing) { t.Grace = time.Second })
 )
 
@@ -53,6 +56,13 @@ func (s script) expect(typ string) wire.Message {
 			return m
 		}
 	}
+}
+
+// leave reads that the other end stops the test, and goes without a last message.
+func (s script) leave() {
+	s.t.Helper()
+	s.expect(msgStop)
+	_ = s.control.Close()
 }
 
 // swallow reads the control channel until it ends, as a process that hangs still has a kernel that
@@ -123,7 +133,7 @@ func TestFarEndBreaks(t *testing.T) {
 				s.swallow()
 			}, ErrPeerGone, "receive data", noGoodbye},
 		{"machine hangs", upWithData, func(s script, _ []*net.TCPConn) { s.swallow() }, ErrPeerGone,
-			"silent for", noBeats},
+			"silent for", noPeer},
 		{"says why", upWithData, func(s script, conns []*net.TCPConn) {
 			_ = conns[0].Close()
 			_ = conns[1].Close()
@@ -132,16 +142,16 @@ func TestFarEndBreaks(t *testing.T) {
 		}, ErrFar, "out of coffee", &longPatience},
 		{"talks nonsense", upWithData, func(s script, _ []*net.TCPConn) {
 			s.send("test.nonsense", nil)
-			s.expect(msgStop)
-		}, ErrProtocol, "test.nonsense", noGoodbye},
+			s.leave()
+		}, ErrProtocol, "test.nonsense", &longPatience},
 		{"sends a broken interval", upWithData, func(s script, _ []*net.TCPConn) {
 			s.send(msgInterval, "not an interval")
-			s.expect(msgStop)
-		}, ErrProtocol, "test.interval", noGoodbye},
+			s.leave()
+		}, ErrProtocol, "test.interval", &longPatience},
 		{"sends a result too early", upWithData, func(s script, _ []*net.TCPConn) {
 			s.send(msgResult, resultBody{})
-			s.expect(msgStop)
-		}, ErrProtocol, "test.result", noGoodbye},
+			s.leave()
+		}, ErrProtocol, "test.result", &longPatience},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -205,21 +215,22 @@ func TestNearEndBreaks(t *testing.T) {
 		text string
 
 		timing *timing
+		early  int // data connections that are open before the far end waits for them
 	}{
 		{"goes before it connects", func(s script, w *world) {
 			s.expect(msgAccept)
 			_ = s.control.Close()
-		}, ErrPeerGone, "", &longPatience},
+		}, ErrPeerGone, "", &longPatience, 0},
 		{"never connects", func(s script, _ *world) {
 			s.expect(msgAccept)
 			s.expect(msgError)
 			s.send(msgStop, nil)
-		}, ErrPeerGone, "accept data connections", noSetup},
+		}, ErrPeerGone, "accept data connections", noSetup, 0},
 		{"changes its mind", func(s script, _ *world) {
 			s.expect(msgAccept)
 			s.send(msgStop, nil)
 			s.expect(msgError)
-		}, errStopped, "", &longPatience},
+		}, errStopped, "", &longPatience, 0},
 		{"connects twice", func(s script, w *world) {
 			s.expect(msgAccept)
 			c, err := w.dial(s.t.Context(), 1, wire.DataOptions{})
@@ -229,14 +240,13 @@ func TestNearEndBreaks(t *testing.T) {
 			defer c.Close()
 			s.expect(msgError)
 			s.send(msgStop, nil)
-		}, ErrProtocol, "data connection 1 is out of place", &longPatience},
+		}, ErrProtocol, "data connection 1 is out of place", &longPatience, 0},
 		{"never starts", func(s script, w *world) {
 			s.expect(msgAccept)
-			dialAll(w, s.t, 1)
 			s.expect(msgReady)
 			s.expect(msgError)
 			s.send(msgStop, nil)
-		}, ErrPeerGone, "wait for test.go", noStart},
+		}, ErrPeerGone, "wait for test.go", noStart, 1},
 		{"dies while sending", func(s script, w *world) {
 			s.expect(msgAccept)
 			conns := dialAll(w, s.t, 1)
@@ -246,7 +256,7 @@ func TestNearEndBreaks(t *testing.T) {
 			_ = conns[0].SetLinger(0)
 			_ = conns[0].Close()
 			_ = s.control.Close()
-		}, ErrPeerGone, "", &longPatience},
+		}, ErrPeerGone, "", &longPatience, 0},
 		{"hangs", func(s script, w *world) {
 			s.expect(msgAccept)
 			dialAll(w, s.t, 1)
@@ -254,7 +264,7 @@ func TestNearEndBreaks(t *testing.T) {
 			s.send(msgGo, nil)
 			s.expect(msgError)
 			s.send(msgStop, nil)
-		}, ErrPeerGone, "silent for", noBeats},
+		}, ErrPeerGone, "silent for", noBeats, 0},
 		{"stops before its time", func(s script, w *world) {
 			s.expect(msgAccept)
 			dialAll(w, s.t, 1)
@@ -264,7 +274,7 @@ func TestNearEndBreaks(t *testing.T) {
 			s.expect(msgOpened)
 			s.send(msgStop, nil)
 			s.expect(msgError)
-		}, errStopped, "", &longPatience},
+		}, errStopped, "", &longPatience, 0},
 		{"opens the window twice", func(s script, w *world) {
 			s.expect(msgAccept)
 			dialAll(w, s.t, 1)
@@ -275,12 +285,13 @@ func TestNearEndBreaks(t *testing.T) {
 			s.send(msgMark, nil)
 			s.expect(msgError)
 			s.send(msgStop, nil)
-		}, ErrProtocol, "test.mark", &longPatience},
+		}, ErrProtocol, "test.mark", &longPatience, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			t.Parallel()
 			w.far.timing = c.timing
+			dialAll(w, t, c.early)
 			done := make(chan error, 1)
 			go func() { done <- w.far.Respond(t.Context(), StartBody{Spec: long}) }()
 			c.near(script{t, w.nearControl}, w)
@@ -378,20 +389,31 @@ func TestDatagramsBreak(t *testing.T) {
 	}
 }
 
-// TestHelloGoesUnheard has a far end whose UDP port leads nowhere, as behind a firewall.
+// TestHelloGoesUnheard has a far end whose UDP port leads nowhere, as behind a firewall. Whichever
+// end loses patience first says so.
 func TestHelloGoesUnheard(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.withEcho(t)
-	w.link.timing, w.far.timing = noSetup, noSetup
-	w.link.Echo = "127.0.0.1:9" // discard, without a listener
-	done := w.serve(t.Context())
-	_, err := Run(t.Context(), w.link, shortSpec(UDP), nil)
-	if !errors.Is(err, ErrNoAnswer) && !errors.Is(err, ErrFar) {
-		t.Errorf("near: %v", err)
-	}
-	if err := <-done; err == nil {
-		t.Error("far: no error")
+	for name, c := range map[string]struct {
+		near, far *timing
+		want      error
+	}{
+		"near": {noStart, &longPatience, ErrNoAnswer}, // the far end accepts the test before that
+		"far":  {&longPatience, noSetup, ErrFar},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.withEcho(t)
+			w.link.timing, w.far.timing = c.near, c.far
+			w.link.Echo = fmt.Sprintf("127.0.0.1:%d", testenv.FreePorts(t, 1))
+			done := w.serve(t.Context())
+			if _, err := Run(t.Context(), w.link, shortSpec(UDP), nil); !errors.Is(err, c.want) {
+				t.Errorf("near: %v, want %v", err, c.want)
+			}
+			if err := <-done; err == nil {
+				t.Error("far: no error")
+			}
+		})
 	}
 }
 

@@ -32,8 +32,9 @@ func TestCurtail(t *testing.T) {
 			w.link.Curtail = curtail
 			end := sync.OnceFunc(func() { close(curtail) })
 			done := w.serve(t.Context())
+			// The first interval of the window may be one in which the machine gave no thread any CPU.
 			r, err := Run(t.Context(), w.link, spec, func(i Interval) {
-				if !i.Omitted {
+				if !i.Omitted && i.ThroughputBitsPerSec+i.TransactionsPerSec > 0 {
 					end()
 				}
 			})

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/datagram"
@@ -22,7 +23,7 @@ func TestForgerIsFirst(t *testing.T) {
 			t.Parallel()
 			spec := shortSpec(UDP)
 			spec.Direction, spec.PacketBytes, spec.RatePacketsPerSec = direction, 100, 2000
-			spec.Bytes = 200 * 100
+			spec.Bytes, spec.Duration = 200*100, 5*time.Minute // the amount ends it
 			w := newWorld(t)
 			w.withEcho(t)
 			w.link.Echo = forgingPath(t, netip.AddrPortFrom(loopback, uint16(w.far.Echo.Port())))

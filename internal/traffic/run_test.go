@@ -13,6 +13,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 func run(t *testing.T, w *world, spec Spec, progress func(Interval)) *Result {
@@ -43,14 +44,7 @@ func TestStreamAllWays(t *testing.T) {
 				spec.Direction, spec.Streams = direction, streams
 				spec.WarmUp = 100 * time.Millisecond
 				var live []Interval
-				r := run(t, newWorld(t), spec, func(i Interval) { live = append(live, i) })
-				// A window in which the machine gave a stream no CPU says nothing, so the next one is longer.
-				for !flowed(r) && spec.Duration < longestWindow {
-					spec.Duration *= 4
-					live = nil
-					r = run(t, newWorld(t), spec, func(i Interval) { live = append(live, i) })
-				}
-
+				r := runUntil(t, newWorld(t), spec, flowed, &live)
 				if r.ThroughputBitsPerSec <= 0 || r.Bytes <= 0 {
 					t.Errorf("throughput %v, bytes %d", r.ThroughputBitsPerSec, r.Bytes)
 				}
@@ -77,13 +71,35 @@ func TestStreamAllWays(t *testing.T) {
 	}
 }
 
-// longestWindow is a time in which a stream moves something on any machine.
-const longestWindow = 20 * time.Second
+// runUntil runs a test whose result has what measured asks for; see [traffictest.Longer]. Live gets
+// the intervals of the test whose result is returned; nil: not needed.
+func runUntil(t *testing.T, w *world, spec Spec, measured func(*Result) bool, live *[]Interval) *Result {
+	t.Helper()
+	var seen []Interval
+	r := traffictest.Longer(spec.Duration, func(window time.Duration) *Result {
+		spec.Duration, seen = window, nil
+		return run(t, w, spec, func(i Interval) { seen = append(seen, i) })
+	}, measured)
+	if live != nil {
+		*live = seen
+	}
+	return r
+}
 
-// flowed reports whether bytes arrived in each direction.
+// flowed reports whether bytes arrived on every connection.
 func flowed(r *Result) bool {
+	for _, e := range []End{r.Ends.Local, r.Ends.Remote} {
+		for _, i := range e.TCP {
+			if i.Sender && i.BytesAcked == 0 || !i.Sender && i.BytesReceived == 0 {
+				return false
+			}
+		}
+	}
 	return r.Bytes > 0 && (r.Direction != Bidir || r.UpBitsPerSec > 0 && r.DownBitsPerSec > 0)
 }
+
+// answered reports whether a test has the time of a round trip.
+func answered(r *Result) bool { return r.RTT != nil && r.RTT.Count > 0 }
 
 func checkEnds(t *testing.T, r *Result) {
 	t.Helper()
@@ -137,7 +153,7 @@ func TestRequestResponse(t *testing.T) {
 		t.Run(fmt.Sprintf("%d/%d/%d", c.streams, c.request, c.response), func(t *testing.T) {
 			spec := shortSpec(RR)
 			spec.Streams, spec.RequestBytes, spec.ResponseBytes = c.streams, c.request, c.response
-			r := run(t, newWorld(t), spec, nil)
+			r := runUntil(t, newWorld(t), spec, answered, nil)
 			if r.TransactionsPerSec <= 0 || r.RTT == nil {
 				t.Fatalf("%+v", r)
 			}
@@ -187,7 +203,7 @@ func TestPing(t *testing.T) {
 			}
 			spec := shortSpec(Ping)
 			spec.Gap = 5 * time.Millisecond
-			r := run(t, w, spec, nil)
+			r := runUntil(t, w, spec, answered, nil)
 			if !strings.HasPrefix(r.Method, c.method) || r.RTT == nil || r.RTT.Count == 0 || r.PacketsPerSec <= 0 {
 				t.Errorf("%s: rtt %+v, %v packets/s", r.Method, r.RTT, r.PacketsPerSec)
 			}
@@ -240,7 +256,7 @@ func TestChannelStaysInStep(t *testing.T) {
 		t.Errorf("far: %v", err)
 	}
 
-	if r := run(t, w, shortSpec(RR), nil); r.TransactionsPerSec == 0 {
+	if r := runUntil(t, w, shortSpec(RR), answered, nil); r.TransactionsPerSec == 0 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -76,7 +76,14 @@ func TestDatagramsAllWays(t *testing.T) {
 				spec.WarmUp = 100 * time.Millisecond
 				w := newWorld(t)
 				w.withEcho(t)
-				r := run(t, w, spec, nil)
+				// Not every interval: on a busy machine some are empty.
+				counted := func(r *Result) bool {
+					return r.UDP != nil && r.Bytes > 0 && r.Pacing != nil && r.Pacing.Gaps != nil &&
+						slices.ContainsFunc(r.Intervals, func(i Interval) bool {
+							return i.PacketsPerSec > 0 && i.ThroughputBitsPerSec > 0
+						})
+				}
+				r := runUntil(t, w, spec, counted, nil)
 				u := r.UDP
 				if u == nil || u.Sent == 0 || u.Received+u.Lost != u.Sent || u.Duplicates == nil ||
 					*u.Duplicates != 0 || u.Reordered == nil {
@@ -103,9 +110,7 @@ func TestDatagramsAllWays(t *testing.T) {
 				if !strings.HasPrefix(r.Method, "udp, ") || u.Batch == "" || r.LocalAddress != "127.0.0.1" {
 					t.Errorf("method %q, batch %q, from %s", r.Method, u.Batch, r.LocalAddress)
 				}
-				// Not every interval: on a busy machine some are empty.
-				if !slices.ContainsFunc(r.Intervals,
-					func(i Interval) bool { return i.PacketsPerSec > 0 && i.ThroughputBitsPerSec > 0 }) {
+				if !counted(r) {
 					t.Errorf("intervals %+v", r.Intervals)
 				}
 			})
@@ -122,7 +127,7 @@ func TestDatagramsOverrun(t *testing.T) {
 	w.withEcho(t)
 	spec := shortSpec(UDP)
 	spec.PacketBytes, spec.WindowBytes = 1000, 4096
-	r := run(t, w, spec, nil)
+	r := runUntil(t, w, spec, func(r *Result) bool { return r.UDP.Sent > 0 }, nil)
 	u := r.UDP
 	if u.Sent == 0 || u.Received+u.Lost != u.Sent {
 		t.Fatalf("%+v", u)
@@ -204,7 +209,7 @@ func TestSmallAmountsHaveARate(t *testing.T) {
 	w := newWorld(t)
 	for _, direction := range []Direction{Up, Down, Bidir} {
 		for _, bytes := range []int64{1, 1000, 100_000} {
-			r := run(t, w, Spec{Test: Stream, Direction: direction, Bytes: bytes, Duration: 10 * time.Second}, nil)
+			r := run(t, w, Spec{Test: Stream, Direction: direction, Bytes: bytes, Duration: 5 * time.Minute}, nil)
 			// No loopback moves a megabyte faster than its memory can be written, 1 Tb/s at most.
 			if r.ThroughputBitsPerSec <= 0 || r.ThroughputBitsPerSec > 1e12 || r.DurationSeconds <= 0 {
 				t.Errorf("%s, %d bytes: %g b/s in %g s", direction, bytes, r.ThroughputBitsPerSec, r.DurationSeconds)
@@ -231,7 +236,7 @@ func TestConnections(t *testing.T) {
 		w := newWorld(t)
 		spec := shortSpec(CRR)
 		spec.Streams, spec.RequestBytes, spec.ResponseBytes = streams, 100, 200
-		r := run(t, w, spec, nil)
+		r := runUntil(t, w, spec, answered, nil)
 		if r.TransactionsPerSec <= 0 || r.RTT == nil || r.RTT.Count == 0 {
 			t.Errorf("%d streams: %+v", streams, r)
 		}
@@ -255,15 +260,14 @@ func TestPingsBesideATest(t *testing.T) {
 			if test == UDP {
 				spec.RateBitsPerSec = 1e6
 			}
-			r := run(t, w, spec, nil)
-			seen := false
-			for _, i := range r.Intervals {
-				seen = seen || i.ProbeRTTSeconds > 0
+			seen := func(r *Result) bool {
+				return slices.ContainsFunc(r.Intervals, func(i Interval) bool { return i.ProbeRTTSeconds > 0 })
 			}
-			if !seen {
+			r := runUntil(t, w, spec, func(r *Result) bool { return seen(r) && answered(r) }, nil)
+			if !seen(r) {
 				t.Errorf("no round trip in %+v", r.Intervals)
 			}
-			if r.RTT == nil || r.RTT.Count == 0 {
+			if !answered(r) {
 				t.Fatalf("round trips %+v", r.RTT)
 			}
 		})
@@ -299,7 +303,7 @@ func TestOptionsReachTheSockets(t *testing.T) {
 	}
 	cpu := cpus[len(cpus)-1]
 	spec.NearCPUs, spec.FarCPUs = []int{cpu}, []int{cpu}
-	r := run(t, w, spec, nil)
+	r := runUntil(t, w, spec, flowed, nil)
 	if r.SendMethod != "copy" || r.ReceiveMethod != "copy" || r.CongestionControl != "reno" {
 		t.Errorf("send %q, receive %q, congestion control %q", r.SendMethod, r.ReceiveMethod, r.CongestionControl)
 	}
@@ -411,7 +415,7 @@ func TestNoMoreThanThePurseHolds(t *testing.T) {
 		return nil
 	}
 	served := w.serve(t.Context())
-	_, err := Run(t.Context(), w.link, Spec{Test: Stream, Duration: 10 * time.Second}, nil)
+	_, err := Run(t.Context(), w.link, Spec{Test: Stream, Duration: 5 * time.Minute}, nil)
 	if !errors.Is(err, ErrRefused) || !strings.HasSuffix(err.Error(), "your million is used up") {
 		t.Errorf("near side: %v", err)
 	}
@@ -433,7 +437,7 @@ func TestNoMoreThanThePurseHolds(t *testing.T) {
 			cancel()
 		}
 	}
-	if _, err := Run(ctx, w.link, Spec{Test: Stream, Direction: Down, Duration: 10 * time.Second,
+	if _, err := Run(ctx, w.link, Spec{Test: Stream, Direction: Down, Duration: 5 * time.Minute,
 		Interval: 100 * time.Millisecond}, received); !errors.Is(err, context.Canceled) {
 		t.Fatalf("near side: %v", err)
 	}

@@ -106,7 +106,7 @@ func overEach(t *testing.T, run func(t *testing.T, a, b *wire.Conn)) {
 
 func receive(t *testing.T, c *wire.Conn) wire.Message {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	m, err := c.Receive(ctx)
 	if err != nil {

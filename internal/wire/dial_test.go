@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,6 +44,23 @@ func answer(t *testing.T, fn func(net.Conn)) string {
 // hello reads the beginning of a ClientHello.
 func hello(c net.Conn, n int) { _, _ = io.ReadFull(c, make([]byte, n)) }
 
+// expiring is a context whose deadline passes when a test says so.
+type expiring struct {
+	context.Context
+	over chan struct{}
+}
+
+func (e expiring) Done() <-chan struct{} { return e.over }
+
+func (e expiring) Err() error {
+	select {
+	case <-e.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 func closedPort(t *testing.T) string {
 	t.Helper()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(testenv.FreePorts(t, 1)))
@@ -60,6 +78,8 @@ func TestDialExplainsWhyNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	late := expiring{t.Context(), make(chan struct{})}
+	heard := sync.OnceFunc(func() { close(late.over) })
 	for name, c := range map[string]struct {
 		addr string
 		kind error
@@ -75,7 +95,7 @@ func TestDialExplainsWhyNot(t *testing.T) {
 			"host and port"},
 		"ssh": {answer(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1\r\n") }),
 			wire.ErrNotLinerate, "SSH", ""},
-		"sink": {answer(t, func(c net.Conn) { io.Copy(io.Discard, c) }), wire.ErrUnreachable,
+		"sink": {answer(t, func(c net.Conn) { hello(c, 100); heard(); io.Copy(io.Discard, c) }), wire.ErrUnreachable,
 			"sent nothing", "alive"},
 		"iperf3": {answer(t, func(c net.Conn) { hello(c, 37); c.Write([]byte{9}); io.Copy(io.Discard, c) }),
 			wire.ErrNotLinerate, "iperf3", ""},
@@ -94,12 +114,10 @@ func TestDialExplainsWhyNot(t *testing.T) {
 			if name == "iperf3" {
 				testenv.Need(t, testenv.Long) // Dial itself waits ten seconds for more
 			}
-			patience := time.Minute
+			ctx := bounded(t)
 			if name == "sink" {
-				patience = time.Second // the only case that waits for the timeout
+				ctx = late // the only case that waits for the timeout
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
 			conn, err := wire.Dial(ctx, c.addr, key)
 			if err == nil {
 				conn.Close()

@@ -25,6 +25,7 @@ var (
 	MaxHalfOpen     = maxHalfOpen
 	MaxRequestBytes = maxRequestBytes
 	MaxHandshakes   = maxHandshakes
+	HelloWithin     = handshakeTimeout
 	SilentBeats     = silentBeats
 	MaxInboxMessage = maxInboxMessages
 )

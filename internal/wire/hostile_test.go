@@ -240,10 +240,24 @@ func TestHelloOfAnySize(t *testing.T) {
 }
 
 // TestHalfOpenAreShared fills the listener from one address; a client from another address must
-// find room.
+// find room. A round in which the machine was so slow that the silence of that client was its end
+// shows nothing.
 func TestHalfOpenAreShared(t *testing.T) {
-	key := wire.NewKey()
-	l := listen(t, key)
+	for {
+		began := time.Now()
+		err := onlyOfItsSource(t)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+		if time.Since(began) < wire.HelloWithin {
+			t.Fatalf("the only connection of its source was dropped: %v", err)
+		}
+	}
+}
+
+// onlyOfItsSource returns how a read ends on the only connection of its source.
+func onlyOfItsSource(t *testing.T) error {
+	l := listen(t, wire.NewKey())
 	for range wire.MaxHalfOpen + 10 {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -265,7 +279,6 @@ func TestHalfOpenAreShared(t *testing.T) {
 	}
 	defer late.Close()
 	_ = other.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
-	if _, err := other.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the only connection of its source was dropped: %v", err)
-	}
+	_, err = other.Read(make([]byte, 1))
+	return err
 }

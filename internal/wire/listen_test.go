@@ -23,7 +23,7 @@ import (
 // bounded returns a context for one step of a test on a possibly slow machine.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -324,7 +324,7 @@ func TestListenerCloseLeavesNothing(t *testing.T) {
 	if _, err := idle.Read(make([]byte, 1)); err == nil {
 		t.Error("a half-open connection survived")
 	}
-	if left := leaked(10 * time.Second); strings.Contains(left, "(*Listener)") {
+	if left := leaked(time.Minute); strings.Contains(left, "(*Listener)") {
 		t.Error(left)
 	}
 }

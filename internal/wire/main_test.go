@@ -12,7 +12,7 @@ import (
 // TestMain fails the package if its goroutines outlive its tests.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if left := leaked(5 * time.Second); code == 0 && left != "" {
+	if left := leaked(time.Minute); code == 0 && left != "" {
 		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", left)
 		code = 1
 	}

@@ -29,7 +29,6 @@ func dial(t *testing.T, s *Server) *net.TCPConn {
 // TestStrangersAreNamed checks that a client of another protocol is refused, and that the log names
 // the protocol.
 func TestStrangersAreNamed(t *testing.T) {
-	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.settings = time.Second })
 	for _, c := range []struct{ name, sends, want string }{
 		{"browser", "GET / HTTP/1.1\r\nHost: example.net\r\n\r\n" + strings.Repeat(" ", 60), "speaks HTTP"},
 		{"tls", "\x16\x03\x01\x02\x00\x01" + strings.Repeat("x", 60), "speaks TLS"},
@@ -43,10 +42,14 @@ func TestStrangersAreNamed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			conn := dial(t, s)
-			if _, err := io.WriteString(conn, c.sends); err != nil {
-				t.Fatal(err)
-			}
+			var conn *net.TCPConn
+			_, j := serve(t, admission.Limits{}, func(s *Server) { // what it sends is there before the second begins
+				s.timing.settings = time.Second
+				conn = dial(t, s)
+				if _, err := io.WriteString(conn, c.sends); err != nil {
+					t.Fatal(err)
+				}
+			})
 			j.Await(t, 1, c.want)
 			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 			if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {

@@ -3,9 +3,9 @@ package iperf2
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -59,7 +59,7 @@ func realClient(t *testing.T, args ...string) (string, *traffictest.Log) {
 	var err error
 	for range 3 {
 		s, said := serve(t, admission.Limits{}, nil)
-		out, err = traffictest.Output(t, 10*time.Second, "iperf",
+		out, err = traffictest.Output(t, 30*time.Second, "iperf",
 			append([]string{"-c", "127.0.0.1", "-p", fmt.Sprint(s.Addr().Port())}, args...)...)
 		if err == nil {
 			return out, said
@@ -73,6 +73,22 @@ func realClient(t *testing.T, args ...string) (string, *traffictest.Log) {
 	return "", nil
 }
 
+// realClientUntil is realClient with a longer time instead of "-t 0.3" until the test has what
+// measured asks for: a time in which the machine gave one of the ends no CPU has nothing to show.
+func realClientUntil(t *testing.T, args []string, measured func(*traffictest.Log) bool) (string, *traffictest.Log) {
+	t.Helper()
+	at := slices.Index(args, "0.3")
+	var said *traffictest.Log
+	out := traffictest.Longer(300*time.Millisecond, func(window time.Duration) (out string) {
+		if at > 0 {
+			args[at] = fmt.Sprint(window.Seconds())
+		}
+		out, said = realClient(t, args...)
+		return out
+	}, func(string) bool { return at < 0 || measured(said) })
+	return out, said
+}
+
 // TestServerWithRealClient compares iperf's results with what the server counted, connection by
 // connection.
 func TestServerWithRealClient(t *testing.T) {
@@ -81,12 +97,13 @@ func TestServerWithRealClient(t *testing.T) {
 		for _, amount := range []string{"-n 1M", "-t 0.3"} {
 			for _, way := range []string{"", "-R"} {
 				t.Run(strings.TrimSpace(fmt.Sprintf("tcp -P %d %s %s", streams, amount, way)), func(t *testing.T) {
-					out, j := realClient(t,
-						append([]string{"-y", "C", "-P", fmt.Sprint(streams)}, strings.Fields(amount+" "+way)...)...)
 					verb := "received"
 					if way == "-R" {
 						verb = "sent"
 					}
+					out, j := realClientUntil(t,
+						append([]string{"-y", "C", "-P", fmt.Sprint(streams)}, strings.Fields(amount+" "+way)...),
+						func(j *traffictest.Log) bool { return logBytes(t, j.Await(t, streams, verb)) > 0 })
 					ours, theirs := logBytes(t, j.Await(t, streams, verb)), csvBytes(t, out)
 					if ours != theirs || ours == 0 {
 						t.Errorf("server %s %d bytes, client counted %d:\n%s", verb, ours, theirs, out)
@@ -149,17 +166,6 @@ func TestTripTimesWithRealClient(t *testing.T) {
 	}
 }
 
-// freePort returns a port for -L, where the program listens on all addresses.
-func freePort(t *testing.T) int {
-	t.Helper()
-	free, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer free.Close()
-	return free.Addr().(*net.TCPAddr).Port
-}
-
 // TestBothWaysWithRealClient runs -d and -r, for which the server connects back to a port where the
 // program listens: the program ends, and counts what the server counted in both directions.
 func TestBothWaysWithRealClient(t *testing.T) {
@@ -171,7 +177,10 @@ func TestBothWaysWithRealClient(t *testing.T) {
 	}{{"-d -n 1M", 1, 1 << 20}, {"-r -n 1M", 1, 1 << 20}, {"-r -t 0.3", 1, 0}, {"-d -t 0.3", 1, 0},
 		{"-d -n 1M -P 2", 2, 2 << 20}} {
 		t.Run(c.args, func(t *testing.T) {
-			out, j := realClient(t, append(strings.Fields(c.args), "-y", "C", "-L", fmt.Sprint(freePort(t)))...)
+			out, j := realClientUntil(t, append(strings.Fields(c.args), "-y", "C", "-L", fmt.Sprint(testenv.FreePorts(t, 1))),
+				func(j *traffictest.Log) bool {
+					return logBytes(t, j.Await(t, c.streams, "received")) > 0 && logBytes(t, j.Await(t, c.streams, "sent")) > 0
+				})
 			received, sent := logBytes(t, j.Await(t, c.streams, "received")), logBytes(t, j.Await(t, c.streams, "sent"))
 			if c.bytes > 0 && (received != c.bytes || sent != c.bytes) || received == 0 || sent == 0 {
 				t.Errorf("received %d bytes, sent %d", received, sent)
@@ -196,7 +205,7 @@ func TestRealClientsEnd(t *testing.T) {
 	})
 	for _, option := range []string{"-d", "-r"} {
 		t.Run("udp "+option, func(t *testing.T) {
-			out, j := realClient(t, "-u", option, "-b", "1m", "-t", "0.3", "-L", fmt.Sprint(freePort(t)))
+			out, j := realClient(t, "-u", option, "-b", "1m", "-t", "0.3", "-L", fmt.Sprint(testenv.FreePorts(t, 1)))
 			line := j.Await(t, 1, "received")[0]
 			m := regexp.MustCompile(`received \d+ of (\d+) datagrams`).FindStringSubmatch(line)
 			if m == nil {
@@ -233,9 +242,15 @@ func TestRealClientsEnd(t *testing.T) {
 			if length != "" {
 				args, bytes = append(args, "-l", length), length
 			}
-			out, j := realClient(t, args...)
-			line := j.Await(t, 1, "messages of "+bytes+" bytes back")[0]
-			n := regexp.MustCompile(`sent (\d+) messages`).FindStringSubmatch(line)
+			back := []string{"messages of " + bytes + " bytes back"}
+			sent := regexp.MustCompile(`sent (\d+) messages`)
+			out, j := realClientUntil(t, args, func(j *traffictest.Log) bool {
+				// Of a single round trip the program prints no time.
+				m := sent.FindStringSubmatch(j.Await(t, 1, back...)[0])
+				return m != nil && m[1] != "0" && m[1] != "1"
+			})
+			line := j.Await(t, 1, back...)[0]
+			n := sent.FindStringSubmatch(line)
 			counts := regexp.MustCompile(` (\d+)=([0-9.]+)/([0-9.]+)/`).FindAllStringSubmatch(out, -1)
 			if n == nil || len(counts) == 0 {
 				t.Fatalf("log %s\nprogram:\n%s", line, out)

@@ -1,6 +1,7 @@
 package iperf3
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,13 @@ const (
 type ClientOptions struct {
 	Sample   func() (*host.Counters, error) // counters of this host; nil: none
 	HostName string                         // of this host
+
+	helloWait time.Duration // tests only; 0: by the path
 }
+
+// helloWait returns the time between two hellos on a path over which a connection was made in trip.
+// Name resolution and lost segments only make it longer.
+func helloWait(trip time.Duration) time.Duration { return max(helloEvery, 3*trip) }
 
 // client is one test at the near end.
 type client struct {
@@ -55,7 +62,9 @@ type client struct {
 	load     load
 	quota    *engine.Quota // of a TCP test of an amount
 	silent   int           // UDP streams whose hello was not answered
-	next     <-chan step   // the next state from the server during the run
+
+	helloWait time.Duration
+	next      <-chan step // the next state from the server during the run
 
 	startedAt     time.Time
 	before, after *host.Counters // of this host; nil: not read
@@ -169,10 +178,12 @@ func (c *client) run(ctx context.Context, to string) (*traffic.Result, error) {
 	if from := c.near(); from.IsValid() {
 		d.LocalAddr = &net.TCPAddr{IP: from.AsSlice(), Zone: from.Zone()}
 	}
+	dialed := time.Now()
 	conn, err := d.DialContext(ctx, "tcp", to)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", traffic.ErrPeerGone, err)
 	}
+	c.helloWait = cmp.Or(c.o.helloWait, helloWait(time.Since(dialed)))
 	c.c = control{conn, ctx.Done()}
 	c.local = conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
 	c.remote = conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
@@ -353,7 +364,7 @@ func (c *client) openUDP(ctx context.Context, to netip.AddrPort, i int, sends bo
 	if err != nil {
 		return err
 	}
-	answered, err := greet(ctx, sock)
+	answered, err := greet(ctx, sock, c.helloWait)
 	if !answered {
 		c.silent++
 	}
@@ -388,15 +399,18 @@ func (c *client) unheard(err error) error {
 
 // greet sends hello until the server answers. The program answers once: if that answer is lost, no
 // other comes, and only the progress of the control connection shows that the hello arrived. So one
-// stream without an answer is no error yet.
-func greet(ctx context.Context, sock *datagram.Socket) (answered bool, err error) {
+// stream without an answer is no error yet. Wait is the time between two hellos.
+//
+// The program counts a hello that arrives after the one it has answered as data: hundreds of
+// millions of datagrams are then missing. So an answer has the time of its path.
+func greet(ctx context.Context, sock *datagram.Socket, wait time.Duration) (answered bool, err error) {
 	// Larger than an answer, so that overtaking data are not mistaken for one.
 	var p [64]byte
 	for range helloTries {
 		// An error here usually belongs to an earlier datagram: port unreachable. The next tries
 		// decide.
 		err := sock.Send(hello)
-		for until := time.Now().Add(helloEvery); err == nil && time.Now().Before(until); {
+		for until := time.Now().Add(wait); err == nil && time.Now().Before(until); {
 			var n int
 			if n, err = sock.Receive(p[:], time.Until(until)); err == nil && isReply(p[:n]) {
 				return true, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 // printed is the part of the program's -J that the tests examine.
@@ -114,8 +115,8 @@ func TestRealClients(t *testing.T) {
 					p.End.ReceiverCongestion)
 			}
 			// Unpaced, or on a busy machine, some do not fit into the socket; but no more than were
-			// sent.
-			if udp && p.End.Sum.Lost > p.End.Sum.Packets {
+			// sent. With -O the clock of each end decides which of them are omitted.
+			if udp && !strings.Contains(line, "-O") && p.End.Sum.Lost > p.End.Sum.Packets {
 				t.Errorf("lost %v of %v packets", p.End.Sum.Lost, p.End.Sum.Packets)
 			}
 		})
@@ -215,8 +216,10 @@ func TestRealServers(t *testing.T) {
 							s.RateBitsPerSec, s.PacketBytes = 5e6, 200
 						}
 						change(&s)
-						addr, _ := realServer(t, "-1")
-						checkRun(t, addr.String(), s)
+						checkRun(t, func() string {
+							addr, _ := realServer(t, "-1")
+							return addr.String()
+						}, s)
 					})
 				}
 			}
@@ -230,22 +233,32 @@ func TestRealServerOverIPv6(t *testing.T) {
 	t.Parallel()
 	addr, _ := realServer(t, "-1")
 	noDelay := true
-	checkRun(t, fmt.Sprintf("[::1]:%d", addr.Port()), traffic.Spec{
+	target := fmt.Sprintf("[::1]:%d", addr.Port())
+	checkRun(t, func() string { return target }, traffic.Spec{
 		Test: traffic.Stream, Bytes: 1 << 20, WindowBytes: 128 << 10, MSSBytes: 1000, TOS: 16, Congestion: "reno",
 		NoDelay:        &noDelay,
 		RateBitsPerSec: 200e6,
 	})
 }
 
-// checkRun runs this package's client and checks that its result is consistent.
-func checkRun(t *testing.T, target string, s traffic.Spec) *traffic.Result {
+// checkRun runs this package's client and checks that its result is consistent. A test of a time
+// whose window has nothing to show is repeated with a longer one.
+func checkRun(t *testing.T, target func() string, s traffic.Spec) *traffic.Result {
 	t.Helper()
 	var seen []traffic.Interval
-	r, err := Run(t.Context(), target, s, ClientOptions{HostName: "near"},
-		func(i traffic.Interval) { seen = append(seen, i) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := traffictest.Longer(s.Duration, func(window time.Duration) *traffic.Result {
+		seen, s.Duration = nil, window
+		// No hello is lost here, however late it is answered.
+		r, err := Run(t.Context(), target(), s, ClientOptions{HostName: "near", helloWait: time.Minute},
+			func(i traffic.Interval) { seen = append(seen, i) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}, func(r *traffic.Result) bool {
+		return s.Bytes > 0 || r.Bytes > 0 && len(r.Intervals) > 0 && (r.UDP == nil || r.UDP.Sent > 0) &&
+			(s.Direction != traffic.Bidir || r.UpBitsPerSec > 0 && r.DownBitsPerSec > 0)
+	})
 	text, _ := json.Marshal(r)
 	fail := func(format string, args ...any) {
 		t.Helper()
@@ -282,6 +295,8 @@ func checkRun(t *testing.T, target string, s traffic.Spec) *traffic.Result {
 	return r
 }
 
+var unread = regexp.MustCompile(`counted (\d+) bytes fewer than it acknowledged`)
+
 // checkSums checks that a document does not contradict its own intervals: they cover the measured
 // part, and their bytes are those of the result. Of datagrams that this end sends, intervals count
 // what was sent and the result what was received.
@@ -306,7 +321,17 @@ func checkSums(t *testing.T, s traffic.Spec, r *traffic.Result) {
 	if s.Bytes > 0 {
 		slack += 0.02 * float64(r.Bytes)
 	}
-	if math.Abs(bytes-float64(r.Bytes)) > slack || math.Abs(seconds-r.DurationSeconds) > 0.01*r.DurationSeconds+0.006 {
+	// What the program acknowledged and did not read in time, as the result says.
+	if m := unread.FindStringSubmatch(strings.Join(r.Warnings, "\n")); m != nil {
+		n, _ := strconv.ParseFloat(m[1], 64)
+		slack += n
+	}
+	// A remainder of milliseconds is no interval. After a pause it may hold much of an amount.
+	missing, rest := float64(r.Bytes)-bytes, r.DurationSeconds-seconds
+	if s.Bytes > 0 && missing > 0 && rest > 0.0005 {
+		missing = 0
+	}
+	if math.Abs(missing) > slack || math.Abs(seconds-r.DurationSeconds) > 0.01*r.DurationSeconds+0.006 {
 		t.Errorf("%d bytes in %g s, but the intervals have %.0f in %g s", r.Bytes, r.DurationSeconds, bytes, seconds)
 	}
 }

@@ -271,30 +271,30 @@ func TestControlMessages(t *testing.T) {
 	near, far := control{conn: a}, control{conn: b}
 	sent := make(chan error, 1)
 	go func() {
-		err := near.writeState(accessDenied, time.Second)
+		err := near.writeState(accessDenied, time.Minute)
 		if err == nil {
-			err = near.writeMessage([]byte(`{"a":1}`), time.Second)
+			err = near.writeMessage([]byte(`{"a":1}`), time.Minute)
 		}
 		if err == nil {
-			err = near.writeState(serverError, time.Second)
+			err = near.writeState(serverError, time.Minute)
 		}
 		if err == nil {
-			err = near.write([]byte{0, 0, 0, 27, 0, 0, 0, 111}, time.Second)
+			err = near.write([]byte{0, 0, 0, 27, 0, 0, 0, 111}, time.Minute)
 		}
 		near.writeError(codeDuration)
 		sent <- err
 	}()
-	if s, err := far.readState(time.Second); s != accessDenied || err != nil {
+	if s, err := far.readState(time.Minute); s != accessDenied || err != nil {
 		t.Errorf("%v, %v", s, err)
 	}
-	if body, err := far.readMessage(100, time.Second); string(body) != `{"a":1}` || err != nil {
+	if body, err := far.readMessage(100, time.Minute); string(body) != `{"a":1}` || err != nil {
 		t.Errorf("%q, %v", body, err)
 	}
 	for _, want := range []serverCode{codeTotalRate, codeDuration} {
-		if s, err := far.readState(time.Second); s != serverError || err != nil {
+		if s, err := far.readState(time.Minute); s != serverError || err != nil {
 			t.Errorf("%v, %v", s, err)
 		}
-		if code, _, err := far.readError(time.Second); code != want || err != nil {
+		if code, _, err := far.readError(time.Minute); code != want || err != nil {
 			t.Errorf("%v, %v", code, err)
 		}
 	}

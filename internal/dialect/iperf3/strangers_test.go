@@ -91,9 +91,10 @@ func TestScanDoesNotFloodTheLog(t *testing.T) {
 // clients are served meanwhile.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
-	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{}, func(s *Server) { s.cookieWithin = time.Second })
+	hasty, saidSoon := ourServer(t, "127.0.0.1:0", admission.Limits{}, func(s *Server) { s.cookieWithin = time.Second })
+	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
 	var open []net.Conn
-	say := func(s string) net.Conn {
+	say := func(addr netip.AddrPort, s string) net.Conn {
 		c, err := net.Dial("tcp", addr.String())
 		if err != nil {
 			t.Fatal(err)
@@ -102,16 +103,16 @@ func TestStrangers(t *testing.T) {
 		fmt.Fprint(c, s)
 		return c
 	}
-	say("")         // stays silent
-	say(seenCookie) // and stalls
-	say("qwmfdye")  // half a cookie
-	say("GET / HTTP/1.1\r\n\r\n")
-	say("\x40\x01\x00\x78" + strings.Repeat("\x00", 56)) // iperf2
-	say(strings.Repeat("\xff", 5000))
-	say(strings.Replace(seenCookie, "q", "a", 1) + "\x7f\xff\xff\xff{")     // a length of 2 GiB
-	say(strings.Replace(seenCookie, "q", "b", 1) + "\x00\x00\x00\x05[1,2]") // no object
+	say(hasty, "")        // stays silent
+	say(addr, seenCookie) // and stalls
+	say(hasty, "qwmfdye") // half a cookie
+	say(addr, "GET / HTTP/1.1\r\n\r\n")
+	say(addr, "\x40\x01\x00\x78"+strings.Repeat("\x00", 56)) // iperf2
+	say(addr, strings.Repeat("\xff", 5000))
+	say(addr, strings.Replace(seenCookie, "q", "a", 1)+"\x7f\xff\xff\xff{")     // a length of 2 GiB
+	say(addr, strings.Replace(seenCookie, "q", "b", 1)+"\x00\x00\x00\x05[1,2]") // no object
 	// a length of datagrams is missing
-	say(strings.Replace(seenCookie, "q", "c", 1) + "\x00\x00\x00\x0f{\"udp\":true}   ")
+	say(addr, strings.Replace(seenCookie, "q", "c", 1)+"\x00\x00\x00\x0f{\"udp\":true}   ")
 	dialParams(t, addr, `{"tcp":true,"parallel":128}`) // opens no stream
 	if _, err := Run(t.Context(), addr.String(), traffic.Spec{Test: traffic.Stream, Bytes: 100_000}, ClientOptions{},
 		nil); err != nil {
@@ -121,7 +122,7 @@ func TestStrangers(t *testing.T) {
 		"parameters: json", "datagrams of 0 bytes"} {
 		said.Await(t, 1, want)
 	}
-	said.Await(t, 2, "no whole cookie")
+	saidSoon.Await(t, 2, "no whole cookie")
 	// The server closes all but those that may still open streams.
 	for _, c := range open[2:7] {
 		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
@@ -185,7 +186,7 @@ func TestUDPTestsOfOneAddressTakeTurns(t *testing.T) {
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
 	var clients []net.Conn
 	for range 3 {
-		c := dialParams(t, addr, `{"udp":true,"len":100,"parallel":1,"reverse":true,"time":1}`)
+		c := dialParams(t, addr, `{"udp":true,"len":100,"parallel":1,"reverse":true,"time":60}`)
 		clients = append(clients, c)
 		if len(clients) == 1 {
 			expectState(t, c, createStreams)
@@ -295,7 +296,7 @@ func dialParams(t *testing.T, addr netip.AddrPort, params string) net.Conn {
 		t.Fatal(err)
 	}
 	expectState(t, c, paramExchange)
-	if err := (control{conn: c}).writeMessage([]byte(params), time.Second); err != nil {
+	if err := (control{conn: c}).writeMessage([]byte(params), time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -33,7 +33,6 @@ func ask(t *testing.T, s *Server, line string) (*net.TCPConn, *bufio.Reader, str
 }
 
 func TestStrangersAreNamed(t *testing.T) {
-	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.ask = time.Second })
 	for _, c := range []struct{ sends, want string }{
 		{"GET / HTTP/1.1\r\nHost: example.net\r\n\r\n", "speaks HTTP"},
 		{"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "speaks TLS"},
@@ -48,12 +47,16 @@ func TestStrangersAreNamed(t *testing.T) {
 	} {
 		t.Run(c.want, func(t *testing.T) {
 			t.Parallel()
-			conn, err := net.Dial("tcp", s.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			var conn net.Conn
+			_, j := serve(t, admission.Limits{}, func(s *Server) { // what it sends is there before the second begins
+				s.timing.ask = time.Second
+				var err error
+				if conn, err = net.Dial("tcp", s.Addr().String()); err != nil {
+					t.Fatal(err)
+				}
+				_, _ = io.WriteString(conn, c.sends)
+			})
 			defer conn.Close()
-			_, _ = io.WriteString(conn, c.sends)
 			j.Await(t, 1, c.want)
 			_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 			if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {

@@ -35,7 +35,7 @@ func startServer(t testing.TB, o ServerOptions) (s *Server, stop func()) {
 // sockperf runs the program to its end and returns its output without colours. Any goroutine may
 // call it.
 func sockperf(t *testing.T, args ...string) string {
-	out, err := traffictest.Output(t, time.Minute, "sockperf", args...)
+	out, err := traffictest.Output(t, 2*time.Minute, "sockperf", args...)
 	if err != nil {
 		t.Errorf("sockperf %v: %v\n%s", args, err, out)
 	}

@@ -13,7 +13,12 @@ import (
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
-var impatient = &patience{first: time.Second, idle: time.Second, answer: 500 * time.Millisecond}
+// Servers of tests wait so long. A hasty one gets its client and the client's first bytes before it
+// serves, so that a slow machine does not make the client a silent one.
+var (
+	impatient = &patience{first: time.Minute, idle: time.Second, answer: 500 * time.Millisecond}
+	hasty     = &patience{first: time.Second, idle: time.Second, answer: 500 * time.Millisecond}
+)
 
 // TestBadClientsAreClosedAndNamed has TCP clients that violate the protocol; the server continues
 // to serve other clients.
@@ -32,23 +37,34 @@ func TestBadClientsAreClosedAndNamed(t *testing.T) {
 		bytes []byte
 		drip  time.Duration // between single bytes
 		words []string
+		hasty bool
 	}{
-		{"half open", nil, 0, []string{"nothing came within"}},
-		{"cut off", message(20)[:15], 0, []string{"an unfinished message did not end within"}},
+		{"half open", nil, 0, []string{"nothing came within"}, true},
+		{"cut off", message(20)[:15], 0, []string{"an unfinished message did not end within"}, true},
 		{"slow loris", message(60_000), 20 * time.Millisecond,
-			[]string{"an unfinished message did not end within", "0 messages"}},
-		{"idle", message(14), 0, []string{"1 messages, 1 answered", "no further message within"}},
-		{"garbage", bytes.Repeat([]byte{0xa5}, 100), 0, []string{"no sockperf: a message of 2779096485 bytes after 0"}},
-		{"oversized", message(65_508)[:14], 0, []string{"a message of 65508 bytes after 0"}},
-		{"too short for its header", message(13), 0, []string{"a message of 13 bytes after 0"}},
+			[]string{"an unfinished message did not end within", "0 messages"}, true},
+		{"idle", message(14), 0, []string{"1 messages, 1 answered", "no further message within"}, false},
+		{"garbage", bytes.Repeat([]byte{0xa5}, 100), 0,
+			[]string{"no sockperf: a message of 2779096485 bytes after 0"}, false},
+		{"oversized", message(65_508)[:14], 0, []string{"a message of 65508 bytes after 0"}, false},
+		{"too short for its header", message(13), 0, []string{"a message of 13 bytes after 0"}, false},
 		{"bad after good", append(message(20), message(3)...), 0,
-			[]string{"1 messages", "a message of 3 bytes after 20"}},
-		{"http", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0, []string{"the client speaks HTTP"}},
-		{"tls", []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03aaaaaaa"), 0, []string{"the client speaks TLS"}},
-		{"too much", bytes.Repeat(message(1000), 11), 0, []string{"that this host allows per test are used up"}},
+			[]string{"1 messages", "a message of 3 bytes after 20"}, false},
+		{"http", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0, []string{"the client speaks HTTP"}, false},
+		{"tls", []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03aaaaaaa"), 0, []string{"the client speaks TLS"}, false},
+		{"too much", bytes.Repeat(message(1000), 11), 0, []string{"that this host allows per test are used up"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			s, begin := s, func() {}
+			if c.hasty {
+				var err error
+				if s, err = Listen(t.Context(), ServerOptions{Log: said.Add, patience: hasty, Address: "127.0.0.1:0",
+					Gate: admission.New(admission.Limits{})}); err != nil {
+					t.Fatal(err)
+				}
+				begin = func() { traffictest.Serve(t, s) }
+			}
 			conn, err := net.Dial("tcp", s.Addr().String())
 			if err != nil {
 				t.Fatal(err)
@@ -57,14 +73,18 @@ func TestBadClientsAreClosedAndNamed(t *testing.T) {
 			if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
+			first := len(c.bytes)
+			if c.drip > 0 {
+				first = 1
+			}
+			if _, err := conn.Write(c.bytes[:first]); err != nil {
+				t.Fatal(err)
+			}
+			begin()
 			dripping := make(chan struct{})
 			go func() {
 				defer close(dripping)
-				if c.drip == 0 {
-					_, _ = conn.Write(c.bytes)
-					return
-				}
-				for _, b := range c.bytes {
+				for _, b := range c.bytes[first:] {
 					if _, err := conn.Write([]byte{b}); err != nil {
 						return // the server closed the connection, as it should
 					}

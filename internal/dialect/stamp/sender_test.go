@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 func newResult() *traffic.Result { return &traffic.Result{Test: traffic.Ping} }
@@ -255,18 +256,24 @@ func TestBothEndsOfOurs(t *testing.T) {
 				return &host.Counters{Time: time.Now(), Values: map[string]uint64{"Udp.InDatagrams": n},
 					CPUs: []host.CPUTimes{{CPU: -1, User: float64(n)}}}, nil
 			}
-			spec := traffic.Spec{Test: traffic.Ping, Duration: 100 * time.Millisecond, WarmUp: 50 * time.Millisecond,
+			spec := traffic.Spec{Test: traffic.Ping, WarmUp: 50 * time.Millisecond,
 				Gap: 2 * time.Millisecond, Interval: 100 * time.Millisecond, RequestBytes: c.bytes}
 			if runtime.GOOS == "linux" {
 				spec.TOS = 0x10
 			}
 			var seen []traffic.Interval
-			r, err := Measure(t.Context(), target, spec,
-				ClientOptions{Key: c.key, PTP: c.ptp, SSID: 5, HostName: "near", Sample: sample, query: sure},
-				func(i traffic.Interval) { seen = append(seen, i) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := traffictest.Longer(100*time.Millisecond, func(window time.Duration) *Report {
+				seen, spec.Duration = nil, window
+				r, err := Measure(t.Context(), target, spec, ClientOptions{Key: c.key, PTP: c.ptp, SSID: 5,
+					HostName: "near", Sample: sample, query: sure, greetWait: time.Minute},
+					func(i traffic.Interval) { seen = append(seen, i) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}, func(r *Report) bool {
+				return r.RTT != nil && r.Up.Delay != nil && len(seen) >= 2 && seen[len(seen)-1].RTTSeconds > 0
+			})
 			if r.RTT == nil || r.RTT.Min <= 0 || !r.Stateful || r.Up.Lost == nil ||
 				*r.Up.Lost+*r.Down.Lost != r.UDP.Lost || r.Hops == nil ||
 				*r.Hops != 0 {

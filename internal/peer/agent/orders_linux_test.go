@@ -39,7 +39,7 @@ func TestOrders(t *testing.T) {
 	now := time.Now()
 	o := order.Order{ID: "o1", Rollout: "r1", Host: "h1", Verb: order.Try, Epoch: 1, Serial: 1, Knob: rmem,
 		Expect: "200000", To: "300000", NotBefore: now.Add(-time.Minute).Unix(), NotAfter: now.Add(time.Hour).Unix(),
-		Deadline: 60, Reason: strings.Repeat("long ", 100)}
+		Deadline: 300, Reason: strings.Repeat("long ", 100)}
 	payload, err := o.Encode()
 	if err != nil {
 		t.Fatal(err)

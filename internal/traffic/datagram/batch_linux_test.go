@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
@@ -12,7 +13,8 @@ import (
 // until a nap brought nothing, and sleep in the socket then.
 func TestSingleReceiverNaps(t *testing.T) {
 	var ends [2]*Socket
-	home := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
+	// Not a port that the kernel assigns: it could give that to another process meanwhile.
+	home := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(testenv.FreePorts(t, 1)))
 	first, err := sys.OpenDatagram(home, netip.AddrPortFrom(home.Addr(), 9), sys.DatagramOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -40,12 +40,20 @@ type Exchange struct {
 	theirs  []Tally    // what the other end sent; nil: not reported yet
 	got     []Received // by receiver, at the last close look
 	arrived int64      // datagrams of all kinds at the last look
-	quietAt time.Duration
+	looked  time.Duration
+	quiet   time.Duration // without a datagram, as far as this end looked
+	looking bool
 }
 
-// drainQuiet is the quiet time after which missing datagrams are given up: longer than the queues
-// of a path, and than a stall of the scheduler.
-const drainQuiet = 300 * time.Millisecond
+const (
+	// drainQuiet is the quiet time after which missing datagrams are given up: longer than the queues
+	// of a path, and than a stall of the scheduler.
+	drainQuiet = 300 * time.Millisecond
+	// longestLook is how much quiet one look can show. This end looks every ten milliseconds. After a
+	// longer pause of the process, or of its machine, datagrams wait in sockets whose threads have not
+	// run yet.
+	longestLook = 50 * time.Millisecond
+)
 
 // mostPackets is more than a stream can send in years; sums over the streams of a test stay in
 // range below it.
@@ -114,7 +122,7 @@ func (x *Exchange) Hear(theirs []Tally) error {
 	}
 	// The tallies took another way than the datagrams, some of which may still arrive, so the quiet
 	// time counts from here.
-	x.theirs, x.quietAt = theirs, 0
+	x.theirs, x.looking = theirs, false
 	return nil
 }
 
@@ -122,7 +130,8 @@ func (x *Exchange) Hear(theirs []Tally) error {
 func (x *Exchange) Heard() bool { return x.theirs != nil }
 
 // Drained reports at now, by any clock that does not go back, whether everything has arrived that
-// will: all measured datagrams, or none for 300 ms.
+// will: all measured datagrams, or none for 300 ms. A look shows at most 50 ms of quiet, so that a
+// pause of this process is not mistaken for one of the path.
 func (x *Exchange) Drained(now time.Duration) bool {
 	if !x.Receives() {
 		return true
@@ -133,16 +142,19 @@ func (x *Exchange) Drained(now time.Duration) bool {
 			arrived += w.Packets.Load()
 		}
 	}
-	if arrived != x.arrived || x.quietAt == 0 {
-		x.arrived, x.quietAt = arrived, now+drainQuiet
+	if arrived != x.arrived || !x.looking {
+		x.arrived, x.quiet, x.looking = arrived, 0, true
+	} else {
+		x.quiet += min(now-x.looked, longestLook)
 	}
+	x.looked = now
 	if x.theirs == nil {
 		return false
 	}
 	for _, t := range x.theirs {
 		all += t.AllPackets
 	}
-	if now >= x.quietAt {
+	if x.quiet >= drainQuiet {
 		x.look()
 		return true
 	}

@@ -1,9 +1,11 @@
 package datagram
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,23 +17,28 @@ var loopback = netip.MustParseAddr("127.0.0.1")
 // socketPair returns two sockets that are connected to each other over loopback.
 func socketPair(tb testing.TB, o SocketOptions) (a, b *Socket) {
 	tb.Helper()
-	// Ports are found by binding; the second dial then names both ends.
-	first, err := net.ListenUDP("udp4", &net.UDPAddr{IP: loopback.AsSlice()})
-	if err != nil {
-		tb.Fatal(err)
+	var second, far *net.UDPConn
+	for far == nil {
+		// Ports are found by binding; the second dial then names both ends.
+		first, err := net.ListenUDP("udp4", &net.UDPAddr{IP: loopback.AsSlice()})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		second, err = net.DialUDP("udp4", &net.UDPAddr{IP: loopback.AsSlice()}, first.LocalAddr().(*net.UDPAddr))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		at, to := first.LocalAddr().(*net.UDPAddr), second.LocalAddr().(*net.UDPAddr)
+		if err := first.Close(); err != nil {
+			tb.Fatal(err)
+		}
+		if far, err = net.DialUDP("udp4", at, to); errors.Is(err, syscall.EADDRINUSE) {
+			_ = second.Close() // another process has got the port meanwhile
+		} else if err != nil {
+			tb.Fatal(err)
+		}
 	}
-	second, err := net.DialUDP("udp4", &net.UDPAddr{IP: loopback.AsSlice()}, first.LocalAddr().(*net.UDPAddr))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	at, to := first.LocalAddr().(*net.UDPAddr), second.LocalAddr().(*net.UDPAddr)
-	if err := first.Close(); err != nil {
-		tb.Fatal(err)
-	}
-	far, err := net.DialUDP("udp4", at, to)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	var err error
 	if a, err = Adopt(second, o); err != nil {
 		tb.Fatal(err)
 	}

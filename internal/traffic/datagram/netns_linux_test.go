@@ -425,9 +425,8 @@ func TestProbeSeesCorruption(t *testing.T) {
 
 // TestLocalPort binds a chosen port, with which repeated runs take the same queues.
 func TestLocalPort(t *testing.T) {
-	a, b := socketPair(t, SocketOptions{})
-	port := int(a.LocalAddr().Port())
-	a.Close()
+	_, b := socketPair(t, SocketOptions{})
+	port := testenv.FreePorts(t, 1)
 	c, err := Dial(netip.AddrPortFrom(loopback, b.LocalAddr().Port()),
 		SocketOptions{LocalPort: port, WindowBytes: 100_000, BusyPoll: true})
 	if err != nil {

@@ -21,6 +21,8 @@ const (
 	// shortest and longest wait for the answers of one try, and the wait before the round trip is
 	// known.
 	leastProbeWait, longestProbeWait, firstProbeWait = 60 * time.Millisecond, time.Second, 500 * time.Millisecond
+	// mostLate is how many packets of the socket a try takes after its end.
+	mostLate = 256
 	// searchRounds bounds a search on a path that changes meanwhile: from 65535 sizes it takes
 	// eight rounds with four sizes each.
 	searchRounds = 24
@@ -333,7 +335,7 @@ func (s *search) round(ctx context.Context) {
 	for try := range uint64(probeTries) {
 		// All open probes at once, then one wait for all: the time of a round does not grow with
 		// its sizes.
-		sent := time.Now()
+		sent, late := time.Now(), 0
 		for _, d := range []*side{&s.up, &s.down} {
 			for i := range d.probes {
 				if d.open(i) {
@@ -343,10 +345,18 @@ func (s *search) round(ctx context.Context) {
 		}
 		for until := sent.Add(s.wait); !s.up.decided() || !s.down.decided(); {
 			left := time.Until(until)
-			if left <= 0 || ctx.Err() != nil {
+			e := s.socket.next(min(max(left, 0), 50*time.Millisecond))
+			if left <= 0 {
+				// What waits in the socket counts, however late this thread looks: the host may have
+				// paused it. A flood does not prolong the search.
+				if late++; e.nothing() || late > mostLate {
+					break
+				}
+			}
+			if ctx.Err() != nil {
 				break
 			}
-			s.take(s.socket.next(min(left, 50*time.Millisecond)), sent)
+			s.take(e, sent)
 		}
 		if ctx.Err() != nil || s.up.decided() && s.down.decided() {
 			return

@@ -21,6 +21,7 @@ type fakePath struct {
 	unnamed          bool // reports name no size
 	loss             float64
 	trip             time.Duration
+	away             time.Duration // the process pauses for so long whenever it waits
 	random           *rand.Rand
 	coming           []arrival
 	server           registration
@@ -87,6 +88,7 @@ func (f *fakePath) send(p []byte, _ uint64) error {
 }
 
 func (f *fakePath) next(wait time.Duration) event {
+	time.Sleep(f.away)
 	for i, a := range f.coming {
 		if d := time.Until(a.at); d <= wait {
 			f.coming = append(f.coming[:i], f.coming[i+1:]...)
@@ -193,6 +195,24 @@ func TestSearchBearsLoss(t *testing.T) {
 	}
 	if wrong > runs/50 {
 		t.Errorf("%d of %d searches are wrong", wrong, runs)
+	}
+}
+
+// TestSearchBearsPauses has a host that pauses the process for longer than a try in every wait. The
+// answers arrive meanwhile.
+func TestSearchBearsPauses(t *testing.T) {
+	for _, reports := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fakePath{headers: 28, local: 1500, far: 1500, up: 1450, down: 1387, trip: 10 * time.Millisecond,
+				away: 2 * longestProbeWait, reports: reports, random: rand.New(rand.NewPCG(1, 4))}
+			s := newSearch(f, Token{1}, false, true)
+			if err := s.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if r := s.result(""); r.Up.Bytes != 1450 || r.Down.Bytes != 1387 {
+				t.Errorf("reports %v: up %+v, down %+v", reports, r.Up, r.Down)
+			}
+		})
 	}
 }
 

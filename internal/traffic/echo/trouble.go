@@ -18,6 +18,9 @@ type event struct {
 	local   bool    // it is this host's own report
 }
 
+// nothing reports whether nothing happened.
+func (e event) nothing() bool { return len(e.payload) == 0 && e.sent == 0 && e.trouble.Count == 0 }
+
 // Trouble is what the network, or this host, reported about packets that did not get through.
 type Trouble struct {
 	Text  string     // "host unreachable", "fragmentation needed"

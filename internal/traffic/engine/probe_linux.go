@@ -21,11 +21,12 @@ func probeMethods(send SendMethod, receive ReceiveMethod) error {
 		return err
 	}
 	defer from.close()
-	return probeSource(from, call, near, far, receive)
+	return probeSource(from, call, near, far, receive, probePatience)
 }
 
-// probeSource sends probeBytes out of one source and compares what arrives at the other end.
-func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod) error {
+// probeSource sends probeBytes out of one source and compares what arrives at the other end within
+// some time.
+func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod, within time.Duration) error {
 	p := &Phase{}
 	quota := NewQuota(probeBytes)
 	sender := New(Sender, p, &streamSender{conn: near, from: from, call: call, limit: quota,
@@ -43,7 +44,7 @@ func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod) 
 		ended <- err
 	}()
 	var err error
-	for i := 0; receiver.Bytes.Load() < probeBytes && err == nil && receiver.Now() < probePatience; i++ {
+	for i := 0; receiver.Bytes.Load() < probeBytes && err == nil && receiver.Now() < within; i++ {
 		// Where all bytes are copied, every byte is compared; truncation must be right about what
 		// it skips, so every second call copies.
 		r.check.dueAt = 0

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
@@ -152,9 +153,10 @@ func TestListenFindsAPortForBoth(t *testing.T) {
 			return listenPacket(ctx, network, address)
 		}
 	}
-	s, err := Listen(t.Context(), "127.0.0.1:0", refuse(3))
+	// At an address that no other program connects from: it could get the port between the two.
+	s, err := Listen(t.Context(), "127.83.71.9:0", refuse(3))
 	if err != nil {
-		t.Fatal(err)
+		testenv.Missing(t, testenv.Network, "no other address of loopback: ", err)
 	}
 	taken := s.Addr().String()
 	s.Close()

@@ -6,7 +6,8 @@
 // [Main] is the whole TestMain of a package: it fails a package whose tests leave goroutines of
 // this module or descriptors behind. A [Log] collects sentences of a server, or lines of a program,
 // and tests wait for those. [Serve] runs one of our servers for the length of a test. [Run] and
-// [Start] run programs of other projects.
+// [Start] run programs of other projects. [Longer] repeats a test whose window was too short for a
+// busy machine.
 //
 // # Units
 //

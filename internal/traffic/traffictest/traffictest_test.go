@@ -4,7 +4,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -33,7 +32,7 @@ func TestLeaksAreSeen(t *testing.T) {
 	}
 	_ = l.Close()
 	<-accepted
-	if after := descriptorsUpTo(before, time.Second); after != before {
+	if after := descriptorsUpTo(before, patience); after != before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
 }
