@@ -42,10 +42,10 @@ type Result struct {
 	// to have one, or no segment was clean.
 	Unreliable bool
 	// Disturbed: the scenario is not judged. Either the tune tried nothing because its measurements
-	// were unreliable, and the finding is right; or something else used the machine meanwhile
+	// were unreliable, and the finding is right; or something else took the machine meanwhile
 	// (Noise), and a finding or a figure is not the expected one. All settings are back.
 	Disturbed bool
-	Noise     string // what else used the machine, the end of a sentence; empty: nothing that matters
+	Noise     string // what took the machine meanwhile, the end of a sentence; empty: nothing that matters
 	Duration  time.Duration
 	Warnings  []string
 

@@ -323,20 +323,31 @@ func (d diskGuest) grouped(mount string) {
 	}
 }
 
-// limited runs a test in a group with a limit.
+// limited runs a test in a group with a limit, which lets a read through after 70 ms at most. Where
+// one waited much longer, the guest stood still: the rate is then not that of the limit, and the test
+// runs again.
 func (d diskGuest) limited(enter string) {
 	d.t.Helper()
-	status, out, errw := d.run("set -e\n" + enter +
-		"\nexec linerate disk --json --size 32M --duration 2s --test random-read /srv")
-	var doc report.DiskDocument
-	if err := json.Unmarshal([]byte(out), &doc); err != nil || status != 3 {
-		d.t.Fatalf("exit status %d, %v\n%s%s", status, err, out, errw)
+	const stoodStill = 0.3 // seconds, of the two that the test lasts
+	for range 30 {
+		status, out, errw := d.run("set -e\n" + enter +
+			"\nexec linerate disk --json --size 32M --duration 2s --test random-read /srv")
+		var doc report.DiskDocument
+		if err := json.Unmarshal([]byte(out), &doc); err != nil || status != 0 && status != 3 {
+			d.t.Fatalf("exit status %d, %v\n%s%s", status, err, out, errw)
+		}
+		r := doc.Tests[0]
+		d.t.Logf("%s: %.0f operations/s, %.2f MB/s: %q", r.Whose, r.OperationsPerSec, r.ThroughputBytesPerSec/1e6, r.Because)
+		if r.Latency == nil || r.Latency.Max > stoodStill {
+			d.t.Logf("no verdict: %+v", r.Latency)
+			continue
+		}
+		if r.Whose != storage.ControlGroup || status != 3 {
+			d.t.Errorf("exit status %d, whose %s, want %s", status, r.Whose, storage.ControlGroup)
+		}
+		return
 	}
-	r := doc.Tests[0]
-	d.t.Logf("%s: %.0f operations/s, %.2f MB/s: %q", r.Whose, r.OperationsPerSec, r.ThroughputBytesPerSec/1e6, r.Because)
-	if r.Whose != storage.ControlGroup {
-		d.t.Errorf("whose %s, want %s", r.Whose, storage.ControlGroup)
-	}
+	d.t.Error("the guest stood still in each of thirty tests")
 }
 
 // diskOf waits for the SCSI disk of that size, and returns its device.

@@ -78,15 +78,17 @@ func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, e
 		return m, nil
 	}
 	defer stage.Close()
+	disturbed := lab.Watch()
 	// A verdict that takes longer than patience counts as failed.
 	inner, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	v, err := stage.Diagnose(inner, o.Log)
+	noise := disturbed()
 	if ctx.Err() != nil {
 		return m, ctx.Err()
 	}
 	m.Warnings = append([]string{}, stage.Warnings...)
-	for _, w := range []string{load, stage.Busy(ctx)} {
+	for _, w := range []string{load, noise, stage.Busy(ctx)} {
 		if w != "" {
 			m.Warnings = append(m.Warnings, w)
 		}
