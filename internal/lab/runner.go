@@ -110,7 +110,7 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	case errors.Is(err, ErrLacks):
 		res.Skipped, res.Reason = true, err.Error()
 	case err != nil:
-		res.Pass, res.Reason = false, err.Error()
+		res.fail(err)
 	default:
 		res.judge()
 	}

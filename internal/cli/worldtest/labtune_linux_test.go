@@ -20,6 +20,10 @@ func TestLabTuneNulls(t *testing.T) {
 	t.Parallel()
 	for {
 		c := labTune(t, "--null", "2", "--out", filepath.Join(t.TempDir(), "tunes"))
+		if c.After == nil && len(c.Warnings) > 0 && mayRepeat(t) { // a command failed
+			t.Logf("not judged: %s, %q", c.Reason, c.Warnings)
+			continue
+		}
 		if !c.Undone || len(c.Kept) > 1 {
 			t.Fatalf("%+v", c)
 		}
