@@ -108,7 +108,7 @@ END
 		systemd-run --quiet --unit=far linerate serve --listen 127.0.0.1:7070 --key $(cat /etc/linerate-hub/office.key)
 		systemctl daemon-reload; systemctl start linerate-agent.socket`)
 	h.says(`! systemctl start linerate-hub >/dev/null 2>&1; linerate-hub check >/dev/null && echo valid
-		journalctl -u linerate-hub -o cat --no-pager | grep -o 'set a password' | head -n1`, "valid", "set a password")
+		until journalctl -u linerate-hub -o cat --no-pager | grep -q 'set a password'; do sleep 0.5; done`, "valid")
 	h.sh(`systemctl stop linerate-hub; echo 'correct horse' | linerate-hub password --data /var/lib/linerate-hub
 		systemctl start linerate-hub`)
 	const page = "https://127.0.0.1:7071/api/"

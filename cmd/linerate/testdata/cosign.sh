@@ -75,10 +75,10 @@ refused begun forged.orders
 over forged.orders
 
 step expired
-ordered late.orders '--valid 5s'
+ordered late.orders '--valid 20s' # time for bob to sign, on a busy machine too
 cp late.orders unsigned.orders
 sign bob late.orders >/dev/null
-sleep 6
+sleep 21
 refused sign bob unsigned.orders
 refused begun late.orders
 
