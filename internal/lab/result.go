@@ -44,7 +44,8 @@ type Result struct {
 	// Disturbed: the scenario is not judged. Either the tune tried nothing because its measurements
 	// were unreliable, and the finding is right; or something else took the machine meanwhile
 	// (Noise), and a finding or a figure is not the expected one. All settings are back then. Or a
-	// command failed meanwhile: one that is kept waiting refuses its work, as tune does without a guard.
+	// command failed meanwhile: one that is kept waiting refuses its work, as tune does without a
+	// guard.
 	Disturbed bool
 	Noise     string // what took the machine meanwhile, the end of a sentence; empty: nothing that matters
 	Duration  time.Duration

@@ -10,9 +10,9 @@ import (
 
 // Given calls play with a span until its result is right, that is nil. It repeats play, each time
 // with twice the span, for one reason only: this process could not work for a quarter of the span
-// meanwhile, because it was stopped, or because its threads waited for a processor. A result that is
-// wrong although the process could work fails the test, and so does one that is wrong with a span of
-// more than longest.
+// meanwhile, because it was stopped, or because its threads waited for a processor. A result that
+// is wrong although the process could work fails the test, and so does one that is wrong with a
+// span of more than longest.
 func Given(t testing.TB, span, longest time.Duration, play func(span time.Duration) error) {
 	t.Helper()
 	for ; ; span *= 2 {
@@ -60,7 +60,8 @@ func watch(tick time.Duration) (stop func() time.Duration) {
 }
 
 // waited returns the time that the threads of this process have been ready to run without a
-// processor, the second number of schedstat (sched-stats.rst); 0 where the kernel does not count it.
+// processor, the second number of schedstat (sched-stats.rst); 0 where the kernel does not count
+// it.
 func waited() time.Duration {
 	names, err := filepath.Glob("/proc/self/task/*/schedstat")
 	if err != nil {

@@ -329,8 +329,8 @@ func (d diskGuest) grouped(mount string) {
 }
 
 // limited runs a test in a group with a limit, which lets a read through after 70 ms at most. Where
-// one waited much longer, the guest stood still: the rate is then not that of the limit, and the test
-// runs again.
+// one waited much longer, the guest stood still: the rate is then not that of the limit, and the
+// test runs again.
 func (d diskGuest) limited(enter string) {
 	d.t.Helper()
 	const stoodStill = 0.3 // seconds, of the two that the test lasts

@@ -105,7 +105,8 @@ func TestRightBesideMachine(t *testing.T) {
 
 func labMatrix(t *testing.T, args ...string) (d report.MatrixDocument) {
 	t.Helper()
-	out, _ := play(t, append([]string{"lab", "matrix", "--json"}, args...)...) // the cases contain all that the status reports
+	// the cases contain all that the status reports
+	out, _ := play(t, append([]string{"lab", "matrix", "--json"}, args...)...)
 	if err := json.Unmarshal(out, &d); err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@
 //
 // Cases run one after another, because two worlds on one machine would disturb each other's
 // figures. Where something else took the machine, before a case or while its verdict was found, the
-// case has a warning: its verdict is not certain. A verdict that fails is a wrong case. A case that this machine cannot play is skipped
-// with the reason and is not counted.
+// case has a warning: its verdict is not certain. A verdict that fails is a wrong case. A case that
+// this machine cannot play is skipped with the reason and is not counted.
 //
 // # Units
 //

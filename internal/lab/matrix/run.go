@@ -110,8 +110,9 @@ func Unplayed(c Case, run int, kernel, reason string, skipped bool) report.Matri
 	return m
 }
 
-// patience bounds a verdict. It guards against a hang: a verdict takes a quarter of a minute, and many
-// times as long where an emulator gets a part of a processor. The case has the time that it took.
+// patience bounds a verdict. It guards against a hang: a verdict takes a quarter of a minute, and
+// many times as long where an emulator gets a part of a processor. The case has the time that it
+// took.
 const patience = 5 * time.Minute
 
 // begin returns the result of a case with the fields that are known before it is played.
