@@ -59,7 +59,8 @@ var builtHub = sync.OnceValues(func() ([]byte, error) {
 	}
 	defer os.RemoveAll(dir) // it holds nothing else
 	name := filepath.Join(dir, "linerate-hub")
-	cmd := exec.Command("go", "build", "-C", "../../hub", "-trimpath", "-ldflags", "-s -w", "-o", name, "./cmd/linerate-hub")
+	cmd := exec.Command("go", "build", "-C", "../../hub", "-trimpath", "-ldflags", "-s -w", "-o", name,
+		"./cmd/linerate-hub")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the hub: %w\n%s", err, out)
