@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/linerate/linerate/internal/lab/guest"
@@ -39,22 +40,33 @@ func TestAskHubChild(t *testing.T) {
 	fmt.Println("answer:", r.StatusCode, string(b), err)
 }
 
-// hubProgram builds linerate-hub as `make build` does.
+// hubProgram returns linerate-hub as `make build` builds it.
 func hubProgram(t *testing.T) guest.File {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "linerate-hub")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-C", "../../hub", "-trimpath", "-ldflags", "-s -w",
-		"-o", name, "./cmd/linerate-hub")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	b, err := os.ReadFile(name)
+	b, err := builtHub()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return guest.File{Path: "/usr/local/bin/linerate-hub", Content: b, Mode: 0o755}
 }
+
+// builtHub builds the hub once for all tests: go keeps no linked programs, and linking this one
+// takes seconds.
+var builtHub = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "linerate-hub-*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) // it holds nothing else
+	name := filepath.Join(dir, "linerate-hub")
+	cmd := exec.Command("go", "build", "-C", "../../hub", "-trimpath", "-ldflags", "-s -w", "-o", name,
+		"./cmd/linerate-hub")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the hub: %w\n%s", err, out)
+	}
+	return os.ReadFile(name)
+})
 
 // askHub returns a script that asks until the answer matches a pattern, and prints the match. The
 // test's own patience ends it when no answer matches.
@@ -108,7 +120,7 @@ END
 		systemd-run --quiet --unit=far linerate serve --listen 127.0.0.1:7070 --key $(cat /etc/linerate-hub/office.key)
 		systemctl daemon-reload; systemctl start linerate-agent.socket`)
 	h.says(`! systemctl start linerate-hub >/dev/null 2>&1; linerate-hub check >/dev/null && echo valid
-		journalctl -u linerate-hub -o cat --no-pager | grep -o 'set a password' | head -n1`, "valid", "set a password")
+		until journalctl -u linerate-hub -o cat --no-pager | grep -q 'set a password'; do sleep 0.5; done`, "valid")
 	h.sh(`systemctl stop linerate-hub; echo 'correct horse' | linerate-hub password --data /var/lib/linerate-hub
 		systemctl start linerate-hub`)
 	const page = "https://127.0.0.1:7071/api/"

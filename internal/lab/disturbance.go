@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
@@ -17,9 +19,57 @@ const (
 	foreignCPUs = 0.25
 	// stolenShare of the machine's time is what the hypervisor may take.
 	stolenShare = 0.05
+	// stopped is how long this program may be without a processor while a scenario plays. TCP takes a
+	// silence of 200 ms for a loss (its shortest retransmission timeout), and queues fill sooner.
+	stopped = 100 * time.Millisecond
+	// glance is the time between two looks at the clock, and short compared with stopped.
+	glance = 10 * time.Millisecond
 	// ticksPerSecond is USER_HZ, in which the kernel reports times to programs.
 	ticksPerSecond = 100
 )
+
+// Watch begins to watch the machine, for a play whose figures need it. Disturbed, which is called
+// once, ends that and returns what took the machine from the programs that this process started, as
+// the end of a sentence: other programs, the hypervisor, or a stop of this process; empty: nothing
+// that matters.
+func Watch() (disturbed func() string) {
+	before, known := readUsage()
+	ended, longest := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		ticker := time.NewTicker(glance)
+		defer ticker.Stop()
+		var gap time.Duration
+		for last := time.Now(); ; {
+			select {
+			case <-ended:
+				longest <- max(gap, time.Since(last))
+				return
+			case <-ticker.C:
+				now := time.Now()
+				gap, last = max(gap, now.Sub(last)), now
+			}
+		}
+	}()
+	return func() string {
+		close(ended)
+		gap := <-longest
+		after, ok := readUsage()
+		if ok && known {
+			if what := disturbance(before, after, runtime.NumCPU()); what != "" {
+				return what
+			}
+		}
+		return stop(gap)
+	}
+}
+
+// stop says that this process was stopped, if that matters, as the end of a sentence.
+func stop(gap time.Duration) string {
+	if gap <= stopped {
+		return ""
+	}
+	return fmt.Sprintf("this machine stopped the programs for %.1f s meanwhile", gap.Seconds())
+}
 
 // usage is CPU time of the machine since its start, in seconds.
 type usage struct {

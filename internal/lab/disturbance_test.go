@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestDisturbance(t *testing.T) {
@@ -25,6 +26,17 @@ func TestDisturbance(t *testing.T) {
 		c.change(&u)
 		if got := disturbance(usage{}, u, 2); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestStop: only a stop that TCP can see is reported.
+func TestStop(t *testing.T) {
+	for gap, want := range map[time.Duration]string{
+		0: "", 100 * time.Millisecond: "", 1200 * time.Millisecond: "this machine stopped the programs for 1.2 s meanwhile",
+	} {
+		if got := stop(gap); got != want {
+			t.Errorf("%v: %q, want %q", gap, got, want)
 		}
 	}
 }

@@ -42,10 +42,12 @@ type Result struct {
 	// to have one, or no segment was clean.
 	Unreliable bool
 	// Disturbed: the scenario is not judged. Either the tune tried nothing because its measurements
-	// were unreliable, and the finding is right; or something else used the machine meanwhile
-	// (Noise), and a finding or a figure is not the expected one. All settings are back.
+	// were unreliable, and the finding is right; or something else took the machine meanwhile
+	// (Noise), and a finding or a figure is not the expected one. All settings are back then. Or a
+	// command failed meanwhile: one that is kept waiting refuses its work, as tune does without a
+	// guard.
 	Disturbed bool
-	Noise     string // what else used the machine, the end of a sentence; empty: nothing that matters
+	Noise     string // what took the machine meanwhile, the end of a sentence; empty: nothing that matters
 	Duration  time.Duration
 	Warnings  []string
 
@@ -91,6 +93,14 @@ func (p *Proof) prove(host string, before, tuned, after map[string]string) {
 		if v.AfterUndo != v.Before {
 			p.Left = append(p.Left, v)
 		}
+	}
+}
+
+// fail records the error of a command, which is no verdict where something else took the machine.
+func (r *Result) fail(err error) {
+	r.Reason = err.Error()
+	if r.Noise != "" {
+		r.Disturbed, r.Reason = true, fmt.Sprintf("not judged: %s (%v)", r.Noise, err)
 	}
 }
 

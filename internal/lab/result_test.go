@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -94,6 +95,18 @@ func TestJudgeBesideOthers(t *testing.T) {
 		if c.r.Disturbed != c.disturbed || c.r.Pass != c.passes ||
 			c.disturbed && !strings.HasPrefix(c.r.Reason, "not judged: other programs used 0.5") {
 			t.Errorf("%s: disturbed %v, pass %v, reason %q", name, c.r.Disturbed, c.r.Pass, c.r.Reason)
+		}
+	}
+}
+
+// TestFail checks that the error of a command counts unless something else took the machine.
+func TestFail(t *testing.T) {
+	err := errors.New("near: linerate tune: exit status 1: start guard: no answer")
+	for noise, want := range map[string]string{"": err.Error(),
+		"other programs used 1.9 of the 2 CPUs": "not judged: other programs used 1.9 of the 2 CPUs (" + err.Error() + ")"} {
+		r := Result{Noise: noise}
+		if r.fail(err); r.Pass || r.Disturbed != (noise != "") || r.Reason != want {
+			t.Errorf("%+v, want %q", r, want)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -100,11 +99,9 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	}
 	o.Level = cmp.Or(o.Level, scenario.Gross)
 	p := &play{o: o, res: res}
-	before, known := readUsage()
+	disturbed := Watch()
 	err := p.all(ctx)
-	if after, ok := readUsage(); ok && known {
-		res.Noise = disturbance(before, after, runtime.NumCPU())
-	}
+	res.Noise = disturbed()
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -113,7 +110,7 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	case errors.Is(err, ErrLacks):
 		res.Skipped, res.Reason = true, err.Error()
 	case err != nil:
-		res.Pass, res.Reason = false, err.Error()
+		res.fail(err)
 	default:
 		res.judge()
 	}

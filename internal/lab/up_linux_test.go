@@ -45,6 +45,11 @@ func standIn(args []string) int {
 		fmt.Println("ready")
 		<-asked
 		return interrupted
+	case "watch": // watches the machine until the end of its input
+		disturbed := Watch()
+		fmt.Println("ready")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		fmt.Println(disturbed())
 	case "echo":
 		_, _ = io.Copy(os.Stdout, os.Stdin)
 	case "fail":

@@ -175,14 +175,15 @@ func (e Evidence) moved() int64 {
 }
 
 // ahead returns the bytes that the kernel may have read for operations that the end of the test
-// prevented: two windows of read-ahead of a buffered sequential read.
+// prevented: two windows of read-ahead of a buffered sequential read. A window is as large as the
+// operation where that is more than the queue's read-ahead (ractl_max_pages, mm/readahead.c).
 func (e Evidence) ahead() int64 {
 	if e.Spec.Way == Direct || e.Spec.Test.Random() {
 		return 0
 	}
 	for _, l := range e.Stack.Layers {
 		if l.Queue != nil {
-			return 2 * l.Queue.ReadAheadBytes
+			return 2 * max(l.Queue.ReadAheadBytes, int64(e.Spec.BlockBytes))
 		}
 	}
 	return 0

@@ -52,6 +52,11 @@ func TestJudge(t *testing.T) {
 		{"read-ahead of random reads", of(layers.HDD, func(e *Evidence) {
 			e.Spec.Way, e.OwnBytes, e.Bottom = Buffered, 4*e.FileBytes, 4*e.FileBytes
 		}), ReadAhead, "reads more than the test asked for"},
+		{"one operation, and the next read ahead", of(layers.HDD, func(e *Evidence) {
+			e.Spec = Spec{Test: SequentialRead, Way: Pinned, BlockBytes: 128 << 10}
+			e.Stack.Layers[1].Queue.ReadAheadBytes = 4 << 10
+			e.FileBytes, e.OwnBytes, e.Bottom = 128<<10, 256<<10, 256<<10
+		}), Device, "read ahead for operations after the end"},
 		{"journal beside synchronous writes", of(layers.HDD, func(e *Evidence) {
 			e.Spec.Test, e.OwnBytes, e.Bottom = RandomWrite, 2*e.FileBytes, 2*e.FileBytes
 		}), Device, "journal"},

@@ -75,10 +75,10 @@ refused begun forged.orders
 over forged.orders
 
 step expired
-ordered late.orders '--valid 5s'
+ordered late.orders '--valid 20s' # time for bob to sign, on a busy machine too
 cp late.orders unsigned.orders
 sign bob late.orders >/dev/null
-sleep 6
+sleep 21
 refused sign bob unsigned.orders
 refused begun late.orders
 
@@ -87,17 +87,17 @@ ordered change.orders
 sign bob change.orders
 fleet begin change.orders
 one() { fleet rollouts $(rollout change.orders) | grep -q '1 committed'; }
-until_ 180 one
+until_ 300 one
 kill -KILL $hub
 wait $hub || :
 hub
 refused fleet begin change.orders
 resumable() { fleet rollouts $(rollout change.orders) --json | grep -q '"resumable":true'; }
-until_ 180 resumable
-until_ 120 reached
+until_ 300 resumable
+until_ 300 reached
 by bob resume --yes --to again.orders $(rollout change.orders) >/dev/null
 refused begun again.orders
-until_ 180 resumable
+until_ 300 resumable
 by bob resume --yes --to again.orders $(rollout change.orders) >/dev/null
 sign ann again.orders
 begun again.orders
@@ -125,7 +125,7 @@ ordered left.orders
 sign bob left.orders >/dev/null
 fleet begin left.orders >/dev/null
 one() { fleet rollouts $(rollout left.orders) | grep -q '1 committed'; }
-until_ 180 one
+until_ 300 one
 for i in 1 2 3; do
 	if [ "$(ip netns exec h$i sysctl -n net.ipv4.tcp_wmem | tr '\t' ' ')" = '4096 8192 8192' ]; then gone=h$i; break; fi
 done

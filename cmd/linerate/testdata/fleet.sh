@@ -30,7 +30,7 @@ step killed hub
 fleet apply --yes $quick --settle 5s 'net.ipv4.tcp_wmem=4096 131072 4194304' >begun
 killed=$(head -n 1 begun | sed 's/.* \(r[0-9a-f]*\):.*/\1/')
 one() { fleet rollouts $killed | grep -q '1 committed'; }
-until_ 180 one
+until_ 300 one
 kill -KILL $hub
 wait $hub || :
 kill -KILL $(cat h3/node.pid) 2>/dev/null || :
@@ -40,8 +40,8 @@ grep -q '^halted: the hub has started again' halted
 if fleet resume --yes $killed; then exit 1; else echo "too early: status $?"; fi
 node 3
 resumable() { fleet rollouts $killed --json | grep -q '"resumable":true'; }
-until_ 180 resumable
-until_ 120 reached
+until_ 300 resumable
+until_ 300 reached
 fleet resume --yes --wait $killed
 holds '4096 131072 4194304' h1 h2 h3
 
@@ -50,7 +50,7 @@ kill -KILL $hub
 wait $hub || :
 rm -r hub/fleet/rollouts
 hub
-until_ 120 reached
+until_ 300 reached
 fleet rollouts
 fleet undo --yes --wait $killed
 holds '4096 8192 8192' h1 h2 h3

@@ -29,7 +29,7 @@ for i in 1 2 3; do
 	printf '%032d\n' $i >$h/machine-id
 	ip netns add $h
 	python3 traffic.py wire $i 20 >wire$i.log 2>&1 &
-	until_ 30 grep -q wired wire$i.log
+	until_ 300 grep -q wired wire$i.log
 	ip link set p$i master br0 up
 	ip link set q$i netns $h name eth0
 	ip netns exec $h sh -ec "ip link set lo up; ip address add 10.9.0.1$i/24 dev eth0; ip link set eth0 up
@@ -40,10 +40,10 @@ done
 python3 traffic.py sink 10.9.0.1 9000 >sink.log 2>&1 &
 for i in 1 2 3; do ip netns exec h$i python3 traffic.py source 10.9.0.1 9000 >source$i.log 2>&1 & done
 
-hub() { linerate-hub --data "$PWD/hub" --listen 127.0.0.1:7071 --fleet 10.9.0.1:7072 >>hub.log 2>&1 & hub=$!; until_ 60 fleet status; }
+hub() { linerate-hub --data "$PWD/hub" --listen 127.0.0.1:7071 --fleet 10.9.0.1:7072 >>hub.log 2>&1 & hub=$!; until_ 300 fleet status; }
 fleet() { linerate fleet "$@" --data "$PWD/hub"; }
 agent() { (run=exec; at h$1 linerate agent --orders --group '' --config "$PWD/h$1/etc" --state "$PWD/h$1/state" \
-	--socket "$PWD/h$1/run/agent.sock" >>agent$1.log 2>&1) & echo $! >h$1/agent.pid; until_ 30 test -S h$1/run/agent.sock; }
+	--socket "$PWD/h$1/run/agent.sock" >>agent$1.log 2>&1) & echo $! >h$1/agent.pid; until_ 300 test -S h$1/run/agent.sock; }
 node() { (run=exec; at h$1 linerate fleet node --home "$PWD/h$1/home" --state "$PWD/h$1/none" --agent "$PWD/h$1/run/agent.sock" >>node$1.log 2>&1) &
 	echo $! >h$1/node.pid; }
 holds() { # VALUE HOST...: what the kernel of each host holds
@@ -60,8 +60,8 @@ enlist() {
 		at h$i $1 --home "$PWD/h$i/home" --config "$PWD/h$i/etc" --allow net.ipv4.tcp_wmem
 		agent $i; node $i
 	done
-	until_ 120 reached
-	until_ 60 planned
+	until_ 300 reached
+	until_ 300 planned
 }
 key() { # NAME: makes the key of a person, and prints the line for the hosts
 	XDG_CONFIG_HOME="$PWD/$1" linerate fleet key --name $1 --json | sed 's/.*"line":"\([^"]*\)".*/\1/'

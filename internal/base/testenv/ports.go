@@ -22,7 +22,7 @@ const (
 )
 
 // awaitListener is how long a test waits for a server. It only guards against hanging.
-const awaitListener = time.Minute / 2
+const awaitListener = 2 * time.Minute
 
 // nextPort counts the ports that this process has tried.
 var nextPort atomic.Int32

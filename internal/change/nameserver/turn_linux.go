@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// waitForTurn is how long a write or a look waits for another one. The shell of a restart waits up
-// to six seconds for the server that it ends.
-const waitForTurn = 10 * time.Second
+// waitForTurn is how long a write or a look waits for another one. The shell of a restart waits for
+// the server that it ends, up to 300 times 20 ms, and several times as long on a busy machine.
+const waitForTurn = waitForServer
 
 // turn waits until nothing else of linerate works at the server of a configuration file, and holds
 // others off until the file that it returns is closed (flock(2) of the directory). A restart passes

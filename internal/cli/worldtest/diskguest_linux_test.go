@@ -169,9 +169,9 @@ func (d diskGuest) pinned() {
 	// The file is in the cache, so the first figure does not depend on the speed of the guest.
 	d.sh("cat /dev/urandom | head -c 67108864 >/srv/file; sync; cat /srv/file >/dev/null")
 	var by map[storage.Way]storage.Result
-	for range 4 { // again where the program found too little to judge, as in a guest without processor time
+	for { // again where the program found too little to judge, as in a guest without processor time
 		by = d.figures(d.disk("--duration 2s --test sequential-read --way buffered,pinned /srv/file"))
-		if by[storage.Pinned].Whose != storage.Unknown {
+		if by[storage.Pinned].Whose != storage.Unknown || !mayRepeat(d.t) {
 			break
 		}
 		d.t.Logf("not judged: %+v", by[storage.Pinned])
@@ -243,22 +243,27 @@ func (d diskGuest) tuned() {
 	const ahead = "cat /sys/block/vdc/queue/read_ahead_kb"
 	tune := func() (doc report.TuneDocument) {
 		d.t.Helper()
-		status, out, errw := d.run("linerate tune disk:/dev/vdc --json --duration 500ms --budget 20m")
-		// linerate itself refuses to change anything without a guard, which a busy emulator starts too
-		// late now and then.
-		for try := 0; try < 5 && status == 1 && strings.Contains(errw, "nothing changed: start guard"); try++ {
-			status, out, errw = d.run("linerate tune disk:/dev/vdc --json --duration 500ms --budget 20m")
+		for {
+			status, out, errw := d.run("linerate tune disk:/dev/vdc --json --duration 500ms --budget 20m")
+			// linerate itself refuses to change anything without a guard, which a busy emulator starts
+			// too late now and then.
+			if status == 1 && strings.Contains(errw, "nothing changed: start guard") && mayRepeat(d.t) {
+				d.t.Logf("no guard: %s", errw)
+				continue
+			}
+			doc = report.TuneDocument{}
+			if err := json.Unmarshal([]byte(out), &doc); err != nil || status != 0 && status != 3 {
+				d.t.Fatalf("exit status %d, %v\n%s%s", status, err, out, errw)
+			}
+			if err := reporttest.Validate([]byte(out)); err != nil {
+				d.t.Error(err)
+			}
+			if status == 3 && doc.Unreliable && len(doc.Kept) == 0 && mayRepeat(d.t) {
+				d.t.Logf("not judged: %s", doc.Reason)
+				continue
+			}
+			return doc
 		}
-		if status != 0 && status != 3 {
-			d.t.Fatalf("exit status %d\n%s%s", status, out, errw)
-		}
-		if err := json.Unmarshal([]byte(out), &doc); err != nil {
-			d.t.Fatalf("%v\n%s", err, out)
-		}
-		if err := reporttest.Validate([]byte(out)); err != nil {
-			d.t.Error(err)
-		}
-		return doc
 	}
 	d.sh("echo 4 >/sys/block/vdc/queue/read_ahead_kb")
 	doc := tune()
@@ -323,20 +328,31 @@ func (d diskGuest) grouped(mount string) {
 	}
 }
 
-// limited runs a test in a group with a limit.
+// limited runs a test in a group with a limit, which lets a read through after 70 ms at most. Where
+// one waited much longer, the guest stood still: the rate is then not that of the limit, and the
+// test runs again.
 func (d diskGuest) limited(enter string) {
 	d.t.Helper()
-	status, out, errw := d.run("set -e\n" + enter +
-		"\nexec linerate disk --json --size 32M --duration 2s --test random-read /srv")
-	var doc report.DiskDocument
-	if err := json.Unmarshal([]byte(out), &doc); err != nil || status != 3 {
-		d.t.Fatalf("exit status %d, %v\n%s%s", status, err, out, errw)
+	const stoodStill = 0.3 // seconds, of the two that the test lasts
+	for range 30 {
+		status, out, errw := d.run("set -e\n" + enter +
+			"\nexec linerate disk --json --size 32M --duration 2s --test random-read /srv")
+		var doc report.DiskDocument
+		if err := json.Unmarshal([]byte(out), &doc); err != nil || status != 0 && status != 3 {
+			d.t.Fatalf("exit status %d, %v\n%s%s", status, err, out, errw)
+		}
+		r := doc.Tests[0]
+		d.t.Logf("%s: %.0f operations/s, %.2f MB/s: %q", r.Whose, r.OperationsPerSec, r.ThroughputBytesPerSec/1e6, r.Because)
+		if r.Latency == nil || r.Latency.Max > stoodStill {
+			d.t.Logf("no verdict: %+v", r.Latency)
+			continue
+		}
+		if r.Whose != storage.ControlGroup || status != 3 {
+			d.t.Errorf("exit status %d, whose %s, want %s", status, r.Whose, storage.ControlGroup)
+		}
+		return
 	}
-	r := doc.Tests[0]
-	d.t.Logf("%s: %.0f operations/s, %.2f MB/s: %q", r.Whose, r.OperationsPerSec, r.ThroughputBytesPerSec/1e6, r.Because)
-	if r.Whose != storage.ControlGroup {
-		d.t.Errorf("whose %s, want %s", r.Whose, storage.ControlGroup)
-	}
+	d.t.Error("the guest stood still in each of thirty tests")
 }
 
 // diskOf waits for the SCSI disk of that size, and returns its device.

@@ -10,7 +10,6 @@ import (
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/cli"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/report/reporttest"
 )
 
 // TestLabTuneNulls tries knobs without an effect in a sound world. At most one in twenty of these
@@ -19,8 +18,12 @@ import (
 func TestLabTuneNulls(t *testing.T) {
 	testenv.Need(t, testenv.NetNS, testenv.Long)
 	t.Parallel()
-	for range 5 {
+	for {
 		c := labTune(t, "--null", "2", "--out", filepath.Join(t.TempDir(), "tunes"))
+		if c.After == nil && len(c.Warnings) > 0 && mayRepeat(t) { // a command failed
+			t.Logf("not judged: %s, %q", c.Reason, c.Warnings)
+			continue
+		}
 		if !c.Undone || len(c.Kept) > 1 {
 			t.Fatalf("%+v", c)
 		}
@@ -28,30 +31,24 @@ func TestLabTuneNulls(t *testing.T) {
 			return
 		}
 		// Fewer trials are a refusal, which the tune explains.
-		if c.Ended == "" {
-			t.Fatalf("%d trials without a reason: %+v", c.Trials, c)
+		if c.Ended == "" || !mayRepeat(t) {
+			t.Fatalf("%d trials, ended by %q: %+v", c.Trials, c.Ended, c)
 		}
 		t.Logf("refused: %s", c.Ended)
 	}
-	t.Fatal("the program refused to try the knobs five times")
 }
 
 // labTune runs one case of `linerate lab tune`. The exit status also judges figures that depend on
 // the machine, so it does not count.
 func labTune(t *testing.T, args ...string) report.TuneMatrixCase {
 	t.Helper()
-	var out, errw bytes.Buffer
-	status := cli.Main(append([]string{"linerate", "lab", "tune", "--json"}, args...), strings.NewReader(""),
-		&out, &errw)
-	if err := reporttest.Validate(out.Bytes()); err != nil {
-		t.Fatalf("exit status %d, %v\n%s%s", status, err, &out, &errw)
-	}
+	out, status := play(t, append([]string{"lab", "tune", "--json"}, args...)...)
 	var d report.TuneMatrixDocument
-	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+	if err := json.Unmarshal(out, &d); err != nil {
 		t.Fatal(err)
 	}
 	if len(d.Cases) != 1 || d.Cases[0].Skipped {
-		t.Fatalf("%d cases, want one that was played\n%s", len(d.Cases), &out)
+		t.Fatalf("%d cases, want one that was played\n%s", len(d.Cases), out)
 	}
 	t.Logf("exit status %d: %+v", status, d.Cases[0])
 	return d.Cases[0]

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -203,7 +202,7 @@ func loopbackUp() error {
 type server struct {
 	talk *talk
 	mu   sync.Mutex
-	run  *exec.Cmd // the running program
+	run  *program // the running one
 }
 
 // take begins a request and returns at once, so that the host can ask to end it. It ignores an
@@ -224,17 +223,17 @@ func (s *server) take(m message) {
 		}
 		_ = s.talk.say(answer)
 	case m.Run != nil:
-		cmd, err := s.start(*m.Run, m.Apart)
+		p, err := s.start(*m.Run, m.Apart)
 		if err != nil {
 			_ = s.talk.say(message{Error: err.Error()})
 			return
 		}
 		go func() {
-			_ = cmd.Wait() // the status has the result
+			p.wait(outputGrace)
 			s.mu.Lock()
 			s.run = nil
 			s.mu.Unlock()
-			status := exitStatus(cmd.ProcessState)
+			status := exitStatus(p.ProcessState)
 			_ = s.talk.say(message{Status: &status})
 		}()
 	}
@@ -243,38 +242,32 @@ func (s *server) take(m message) {
 // start starts a program in a process group of its own. Processes that it leaves behind become
 // children of this process, which does not wait for them: a guest ends before it runs out of
 // process numbers.
-func (s *server) start(c Command, apart bool) (*exec.Cmd, error) {
+func (s *server) start(c Command, apart bool) (*program, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("no program to run")
 	}
-	cmd := exec.Command(c.Args[0], c.Args[1:]...)
+	p := &program{Cmd: exec.Command(c.Args[0], c.Args[1:]...)}
 	if c.As != "" {
-		cmd.Args[0] = c.As
+		p.Args[0] = c.As
 	}
-	cmd.Env = append([]string{"PATH=" + searchPath, "HOME=/root", "TMPDIR=/tmp", "LC_ALL=C.UTF-8", insideMark},
+	p.Env = append([]string{"PATH=" + searchPath, "HOME=/root", "TMPDIR=/tmp", "LC_ALL=C.UTF-8", insideMark},
 		c.Env...)
-	if cmd.Dir = c.Dir; cmd.Dir == "" {
-		cmd.Dir = "/root"
+	if p.Dir = c.Dir; p.Dir == "" {
+		p.Dir = "/root"
 	}
-	cmd.Stdout = outputTo{s.talk}
-	cmd.Stderr = cmd.Stdout
+	p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var complaints io.Writer
 	if apart {
-		cmd.Stderr = complaintTo{s.talk}
+		complaints = complaintTo{s.talk}
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = outputGrace
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := cmd.Start(); err != nil {
+	if err := p.start(outputTo{s.talk}, complaints); err != nil {
 		return nil, err
 	}
-	s.run = cmd
-	return cmd, nil
+	s.run = p
+	return p, nil
 }
-
-// outputGrace is how long output may arrive after its program has ended: children that keep the
-// output open do not delay the reply for longer. A busy emulator needs seconds to drain a pipe.
-const outputGrace = 5 * time.Second
 
 // exitStatus returns the exit status as a shell shows it.
 func exitStatus(p *os.ProcessState) int {

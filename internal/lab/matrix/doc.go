@@ -18,8 +18,9 @@
 // guest the cases are skipped with the reason; a guest that dies fails the case it was playing.
 //
 // Cases run one after another, because two worlds on one machine would disturb each other's
-// figures. A verdict that fails is a wrong case. A case that this machine cannot play is skipped
-// with the reason and is not counted.
+// figures. Where something else took the machine, before a case or while its verdict was found, the
+// case has a warning: its verdict is not certain. A verdict that fails is a wrong case. A case that
+// this machine cannot play is skipped with the reason and is not counted.
 //
 // # Units
 //

@@ -78,15 +78,17 @@ func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, e
 		return m, nil
 	}
 	defer stage.Close()
+	disturbed := lab.Watch()
 	// A verdict that takes longer than patience counts as failed.
 	inner, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	v, err := stage.Diagnose(inner, o.Log)
+	noise := disturbed()
 	if ctx.Err() != nil {
 		return m, ctx.Err()
 	}
 	m.Warnings = append([]string{}, stage.Warnings...)
-	for _, w := range []string{load, stage.Busy(ctx)} {
+	for _, w := range []string{load, noise, stage.Busy(ctx)} {
 		if w != "" {
 			m.Warnings = append(m.Warnings, w)
 		}
@@ -108,8 +110,10 @@ func Unplayed(c Case, run int, kernel, reason string, skipped bool) report.Matri
 	return m
 }
 
-// patience bounds a verdict. It is eight times what a verdict may take.
-const patience = 2 * time.Minute
+// patience bounds a verdict. It guards against a hang: a verdict takes a quarter of a minute, and
+// many times as long where an emulator gets a part of a processor. The case has the time that it
+// took.
+const patience = 5 * time.Minute
 
 // begin returns the result of a case with the fields that are known before it is played.
 func begin(c Case, run int, o Options) report.MatrixCase {

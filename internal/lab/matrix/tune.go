@@ -122,8 +122,10 @@ func tuneOne(ctx context.Context, c Case, run int, o TuneOptions) (report.TuneMa
 		m.Kept = append(m.Kept, report.NewTuneRemoval(k.Knob, k.Side, k.From, k.To, k.Ratio, k.Low, k.High))
 	}
 	m.Warnings = append(m.Warnings, r.Warnings...)
-	if load != "" {
-		m.Warnings = append(m.Warnings, load)
+	for _, w := range []string{load, r.Noise} {
+		if w != "" {
+			m.Warnings = append(m.Warnings, w)
+		}
 	}
 	if r.Skipped || r.Proof.Compared == 0 {
 		m.Reason = r.Reason // the case ended before everything was measured
