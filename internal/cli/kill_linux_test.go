@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,7 +52,7 @@ func TestKillTune(t *testing.T) {
 			k := newKillWorld(t, w%2 == 0)
 			random := rand.New(rand.NewPCG(uint64(w), 7))
 			for i := range rounds / worlds {
-				k.round(t, moment(i%3), time.Duration(random.Int64N(int64(time.Second))))
+				k.round(t, moment(i%4), time.Duration(random.Int64N(int64(time.Second))))
 			}
 			if k.inForce == 0 {
 				t.Error("no kill fell while a change was in force: the test shows nothing")
@@ -65,13 +64,14 @@ func TestKillTune(t *testing.T) {
 }
 
 // moment is the part of a tune in which the kill falls: anywhere, after the first trial has begun,
-// or while a change is in force, which is the dangerous part.
+// or while a change of one of the hosts is in force, which is the dangerous part.
 type moment int
 
 const (
 	anywhere moment = iota
 	inTrial
-	inForce
+	nearInForce
+	farInForce
 )
 
 // TestFarDies kills the far process with SIGKILL while its change is in force: the far guard
@@ -189,13 +189,22 @@ func (k *killWorld) tuneAt(t *testing.T, pace, target, knobs string) (tune *runn
 	return tune, said
 }
 
+// hold starts a tune that stays in a test while a change of one side is in trial, and waits for
+// that or for the end of the tune.
+func (k *killWorld) hold(t *testing.T, side int, target, knobs string) (tune *running, said *syncBuffer) {
+	t.Helper()
+	pace := [...]string{near: "hold-near", far: "hold"}[side]
+	tune, said = k.tuneAt(t, pace, target, knobs)
+	await(t, "a change to be in force", func() bool {
+		return tune.over() || !cmp.Equal(k.before[side], k.settings(t)[side])
+	})
+	return tune, said
+}
+
 // holdFar starts a tune that stays in a test while a far change is in trial, and waits for that.
 func (k *killWorld) holdFar(t *testing.T, target, knobs string) (tune *running, said *syncBuffer) {
 	t.Helper()
-	tune, said = k.tuneAt(t, "hold", target, knobs)
-	await(t, "a far change to be in force", func() bool {
-		return tune.over() || !cmp.Equal(k.before[far], k.settings(t)[far])
-	})
+	tune, said = k.hold(t, far, target, knobs)
 	if tune.over() {
 		t.Fatalf("tune ended before a far change was in force: %v\n%s", tune.Wait(), said)
 	}
@@ -208,28 +217,6 @@ func (r *running) Wait() error { return <-r.ended }
 // over reports whether the tune has ended.
 func (r *running) over() bool { return len(r.ended) > 0 }
 
-// freeze stops the tune with SIGSTOP while a change at one of the sides is in force, and reports
-// whether it did before the tune ended. A change that is undone before the signal arrives does not
-// count: the tune goes on until the next one.
-func (k *killWorld) freeze(t *testing.T, tune *running, said *syncBuffer, sides ...int) (frozen bool) {
-	t.Helper()
-	inForce := func() bool {
-		now := k.settings(t)
-		return slices.ContainsFunc(sides, func(side int) bool { return !cmp.Equal(k.before[side], now[side]) })
-	}
-	await(t, "a change to be in force, after\n"+said.String(), func() bool {
-		if tune.over() || !inForce() {
-			return tune.over()
-		}
-		signal(t, tune, syscall.SIGSTOP)
-		if frozen = inForce(); !frozen {
-			signal(t, tune, syscall.SIGCONT)
-		}
-		return frozen
-	})
-	return frozen
-}
-
 func signal(t *testing.T, tune *running, s syscall.Signal) {
 	t.Helper()
 	if err := tune.Signal(s); err != nil && !tune.over() {
@@ -241,13 +228,19 @@ func signal(t *testing.T, tune *running, s syscall.Signal) {
 // while a change is in force, and waits until every setting is back.
 func (k *killWorld) round(t *testing.T, from moment, after time.Duration) {
 	t.Helper()
-	tune, said := k.tune(t, k.Far().Address, farWindow+","+nearBuffer)
+	var tune *running
+	var said *syncBuffer
+	const knobs = farWindow + "," + nearBuffer
 	switch from {
+	case anywhere:
+		tune, said = k.tune(t, k.Far().Address, knobs)
 	case inTrial:
+		tune, said = k.tune(t, k.Far().Address, knobs)
 		await(t, "the first trial to begin",
 			func() bool { return strings.Contains(said.String(), "try ") || tune.over() })
-	case inForce:
-		if k.freeze(t, tune, said, near, far) {
+	default:
+		side := map[moment]int{nearInForce: near, farInForce: far}[from]
+		if tune, said = k.hold(t, side, k.Far().Address, knobs); !tune.over() {
 			k.inForce++
 		}
 		after = 0

@@ -22,8 +22,8 @@ import (
 
 // SimulatedPath is the environment variable that gives the commands of a test a simulated path:
 // "fast", "real-time" for tests that take as long as real ones, "hold" for tests that last as long
-// as a setting of the far host is changed, or "hold:FILE" for those that last until FILE is there
-// too.
+// as a setting of the far host is changed, "hold-near" as long as one of the near host is, or
+// "hold:FILE" for those that last until FILE is there too.
 const SimulatedPath = "LINERATE_TEST_PATH"
 
 // TestLease is the environment variable that gives the commands of a test a lease of their own.
@@ -36,7 +36,7 @@ func MainOverSimulatedPath() int {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	a.lease = os.Getenv(TestLease)
 	if pace := os.Getenv(SimulatedPath); pace != "" {
-		a.path = func(far *peer.Client) loop.FarHost { return simulatedPath{far, pace, new(float64)} }
+		a.path = func(far *peer.Client) loop.FarHost { return simulatedPath{far, pace, new(windows)} }
 	}
 	status := a.run(os.Args[1:])
 	if c, _, err := a.rootCommand().Find(os.Args[1:]); err == nil && !c.Hidden && c.Name() != "up" &&
@@ -52,8 +52,11 @@ func MainOverSimulatedPath() int {
 type simulatedPath struct {
 	*peer.Client
 	pace   string
-	before *float64 // the window of the far host in the first test
+	before *windows // in the first test
 }
+
+// windows are the buffers of the near and the far host, bytes.
+type windows struct{ sender, receiver float64 }
 
 const (
 	simulatedRate  = 200e6 // bits per second
@@ -64,33 +67,28 @@ const (
 // Run returns what a test would have measured. It asks the far host for its window each time, so
 // that a far host that is gone ends the test as it ends a real one.
 func (p simulatedPath) Run(ctx context.Context, s traffic.Spec, _ func(traffic.Interval)) (*traffic.Result, error) {
-	sender, err := bufferLimit(ctx, live.New(), "sysctl:net.ipv4.tcp_wmem")
+	now, err := p.windows(ctx)
 	if err != nil {
 		return nil, err
 	}
-	receiver, err := bufferLimit(ctx, p.Client, "sysctl:net.ipv4.tcp_rmem")
-	if err != nil {
-		return nil, err
-	}
-	if *p.before == 0 {
-		*p.before = receiver
+	if *p.before == (windows{}) {
+		*p.before = now
 	}
 	pause := 10 * time.Millisecond // in which a test can kill the tune
 	if p.pace == "real-time" {
 		pause = s.Duration + max(s.WarmUp, 0)
 	}
-	release, holds := strings.CutPrefix(p.pace, "hold")
-	for held := true; held; held = holds && receiver != *p.before && !isThere(strings.TrimPrefix(release, ":")) {
+	for held := true; held; held = p.holds(now) {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-time.After(pause):
 		}
-		if receiver, err = bufferLimit(ctx, p.Client, "sysctl:net.ipv4.tcp_rmem"); err != nil {
+		if now, err = p.windows(ctx); err != nil {
 			return nil, err
 		}
 	}
-	rate := min(simulatedRate, 8*min(sender, receiver)/2/simulatedRTT) * (1 + simulatedNoise*(2*rand.Float64()-1))
+	rate := min(simulatedRate, 8*min(now.sender, now.receiver)/2/simulatedRTT) * (1 + simulatedNoise*(2*rand.Float64()-1))
 	r := &traffic.Result{
 		Test: s.Test, Direction: s.Direction, Streams: 1, StartTime: time.Now(), DurationSeconds: s.Duration.Seconds(),
 		RTT: &stats.Latencies{Count: 20, Min: simulatedRTT, Mean: simulatedRTT, P50: simulatedRTT,
@@ -107,6 +105,22 @@ func (p simulatedPath) Run(ctx context.Context, s traffic.Spec, _ func(traffic.I
 		r.TransactionsPerSec = 1 / simulatedRTT
 	}
 	return r, nil
+}
+
+// holds reports whether a test goes on, because of a change that is in force.
+func (p simulatedPath) holds(now windows) bool {
+	kind, release, _ := strings.Cut(p.pace, ":")
+	changed := kind == "hold" && now.receiver != p.before.receiver || kind == "hold-near" && now.sender != p.before.sender
+	return changed && !isThere(release)
+}
+
+// windows reads the buffers of both hosts.
+func (p simulatedPath) windows(ctx context.Context) (now windows, err error) {
+	if now.sender, err = bufferLimit(ctx, live.New(), "sysctl:net.ipv4.tcp_wmem"); err != nil {
+		return now, err
+	}
+	now.receiver, err = bufferLimit(ctx, p.Client, "sysctl:net.ipv4.tcp_rmem")
+	return now, err
 }
 
 func isThere(file string) bool {
