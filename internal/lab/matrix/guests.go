@@ -29,7 +29,7 @@ type guestPlayer[T any] struct {
 
 // guestPatience bounds a boot, and a verdict inside a guest. It is many times what either takes,
 // because QEMU may get a fifth of a processor.
-const guestPatience = 10 * time.Minute
+const guestPatience = 20 * time.Minute
 
 // VerdictsInGuests plays cases of `lab matrix` in guests; status receives the present step.
 func VerdictsInGuests(status func(what string)) Guest[report.MatrixCase] {
