@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestSinceHost: the time of the threads is that between their two readings, and not that of the whole
-// observation.
+// TestSinceHost: the time of the threads is that between their two readings, and not that of the
+// whole observation.
 func TestSinceHost(t *testing.T) {
 	at := time.Unix(100, 0)
 	a := since(snapshot{at: at, threads: map[int]Thread{7: {Name: "a", RunSeconds: 1, WaitSeconds: 2}}},
