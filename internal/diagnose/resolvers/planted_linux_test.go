@@ -244,11 +244,10 @@ func standstill(stop <-chan struct{}, pid int) <-chan time.Duration {
 		stood := time.Duration(0)
 		tick := time.NewTicker(glance)
 		defer tick.Stop()
-		for last := time.Now(); ; {
+		for last, ended := time.Now(), false; !ended; {
 			select {
 			case <-stop:
-				sum <- stood
-				return
+				ended = true
 			case <-tick.C:
 			}
 			took := time.Since(last)
@@ -257,6 +256,7 @@ func standstill(stop <-chan struct{}, pid int) <-chan time.Duration {
 				stood += took
 			}
 		}
+		sum <- stood
 	}()
 	return sum
 }

@@ -88,8 +88,8 @@ func TestRun(t *testing.T) {
 	var n uint64
 	p, planned := beside(t, record.Options{Event: "cpu-clock", Rate: 997, Interfaces: []string{"lo"}},
 		func(stop <-chan struct{}) { n = datagrams(t, stop) })
-	// How many of the slices end apart depends on when this thread gets a CPU. Samples may be lost only
-	// where it missed an end: the rings hold two seconds.
+	// How many of the slices end apart depends on when this thread gets a CPU. Samples may be lost
+	// only where it missed an end: the rings hold two seconds.
 	if p.Event != "cpu-clock" || !p.Timer || p.Slices < 1 || p.Slices > planned || p.Busy == 0 || p.Busy > p.Samples ||
 		p.Lost > 0 && p.Slices == planned {
 		t.Errorf("%s, %d slices, %d busy of %d samples, %d lost", p.Event, p.Slices, p.Busy, p.Samples, p.Lost)

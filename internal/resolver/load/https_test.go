@@ -50,7 +50,7 @@ func TestHTTPSAgainstAnotherServer(t *testing.T) {
 		web.StartTLS()
 		defer web.Close()
 		return Run(t.Context(), Options{Server: netip.MustParseAddrPort(web.Listener.Addr().String()), Transport: HTTPS,
-			Mode: Closed, Outstanding: 300, Sockets: 2, Queries: 1000, Timeout: timeout, Duration: time.Minute,
+			Mode: Closed, Outstanding: 300, Sockets: 2, Queries: 1000, Timeout: timeout, Duration: MaxDuration,
 			Names: questions(t)}, nil)
 	})
 	if err != nil {

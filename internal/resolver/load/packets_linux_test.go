@@ -142,7 +142,7 @@ func TestLatencyIsThatOfThePackets(t *testing.T) {
 		o := c.o
 		// On one port, and fewer than there are ids: an id is that of one query. A receive buffer of the
 		// default limit holds them all, so a server or a client that stands still loses none.
-		o.Queries, o.Sockets, o.Duration, o.Timeout = 500, 1, time.Minute, MaxTimeout
+		o.Queries, o.Sockets, o.Duration, o.Timeout = 500, 1, MaxDuration, MaxTimeout
 		o.Server, o.Names = s.Addr(), questions(t)
 		o, err := o.Filled()
 		if err != nil {
