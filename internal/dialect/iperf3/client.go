@@ -48,8 +48,8 @@ type ClientOptions struct {
 	helloWait time.Duration // tests only; 0: by the path
 }
 
-// helloWait returns the time between two hellos on a path over which a connection was made in trip.
-// Name resolution and lost segments only make it longer.
+// helloWait returns the time between two hellos to a server that has answered the cookie in trip.
+// Lost segments and a busy server only make it longer.
 func helloWait(trip time.Duration) time.Duration { return max(helloEvery, 3*trip) }
 
 // client is one test at the near end.
@@ -178,24 +178,22 @@ func (c *client) run(ctx context.Context, to string) (*traffic.Result, error) {
 	if from := c.near(); from.IsValid() {
 		d.LocalAddr = &net.TCPAddr{IP: from.AsSlice(), Zone: from.Zone()}
 	}
-	dialed := time.Now()
 	conn, err := d.DialContext(ctx, "tcp", to)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", traffic.ErrPeerGone, err)
 	}
-	c.helloWait = cmp.Or(c.o.helloWait, helloWait(time.Since(dialed)))
 	c.c = control{conn, ctx.Done()}
 	c.local = conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
 	c.remote = conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	defer func() {
-		c.load.halt()
 		if err != nil || ctx.Err() != nil {
 			// This keeps the server from waiting for our results. It may be gone, so an error does
-			// not matter.
+			// not matter. Before the streams end: unannounced, that looks like a failure.
 			_ = c.c.writeState(clientTerminate, time.Second)
 		}
+		c.load.halt()
 		_ = conn.Close()
 		if c.next != nil {
 			<-c.next
@@ -215,12 +213,14 @@ func (c *client) run(ctx context.Context, to string) (*traffic.Result, error) {
 
 // prepare goes through the steps until the test runs.
 func (c *client) prepare(ctx context.Context) error {
+	asked := time.Now()
 	if err := c.c.write(c.cookie[:], writeWithin); err != nil {
 		return gone(err)
 	}
 	if err := c.greeting(); err != nil {
 		return err
 	}
+	c.helloWait = cmp.Or(c.o.helloWait, helloWait(time.Since(asked)))
 	body, err := c.load.p.encode()
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,7 +77,20 @@ func TestRealClients(t *testing.T) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
 			addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
-			out, err := realClient(t, addr, args...)
+			// A second in which the machine gave the program no CPU has nothing to show.
+			var err error
+			out := traffictest.Longer(time.Second, func(window time.Duration) (out string) {
+				args := slices.Clone(args)
+				if i := slices.Index(args, "-t"); i >= 0 {
+					args[i+1] = fmt.Sprint(window.Seconds())
+				}
+				out, err = realClient(t, addr, args...)
+				return out
+			}, func(out string) bool {
+				var p printed
+				return err != nil || !slices.Contains(args, "-t") || json.Unmarshal([]byte(out), &p) != nil ||
+					p.End.SumReceived.Bytes > 0 || p.End.Sum.Packets > 0
+			})
 			if err != nil {
 				t.Fatalf("%v:\n%s", err, out)
 			}
