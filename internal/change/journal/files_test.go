@@ -199,7 +199,7 @@ func checkFiles(t *testing.T, disk *durable.Mem, k *knobs, boot string, before m
 func TestCrashWhilePersisting(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []float64{0, 0.5, 1} {
-		t.Run(fmt.Sprintf("keep %v", keep), func(t *testing.T) {
+		stillClock(t, fmt.Sprintf("keep %v", keep), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(23, uint64(keep*10)))
 			mem, k := durable.NewMem(), newHost()
 			etc(t, mem)
