@@ -125,14 +125,15 @@ func sampleOf(r Result) (name string, s sample) {
 		s.half, s.spread = math.Log(c.High/c.Low)/2, "rounds"
 		return name, s
 	}
-	var series []float64
-	longest := 0.0
+	var series, lengths []float64
 	for _, i := range r.Intervals {
-		longest = max(longest, i.EndSeconds-i.StartSeconds)
+		lengths = append(lengths, i.EndSeconds-i.StartSeconds)
 	}
+	usual := stats.Median(lengths)
 	for _, i := range r.Intervals {
-		// The last interval of a test may be a short remainder, noisier than the others.
-		if !i.Omitted && i.EndSeconds-i.StartSeconds > longest/2 {
+		// The last interval of a test may be a short remainder, noisier than the others. One during
+		// which the host stood still may be far longer than they are.
+		if !i.Omitted && i.EndSeconds-i.StartSeconds > usual/2 {
 			series = append(series, of(i))
 		}
 	}

@@ -3,6 +3,7 @@ package traffic
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -73,6 +74,10 @@ func TestCompare(t *testing.T) {
 	short.Intervals = short.Intervals[:3]
 	warm := fast
 	warm.Intervals = append([]Interval{{EndSeconds: 1, ThroughputBitsPerSec: 1, Omitted: true}}, fast.Intervals...)
+	still := fast
+	last := fast.Intervals[len(fast.Intervals)-1].EndSeconds
+	still.Intervals = append(slices.Clone(fast.Intervals),
+		Interval{StartSeconds: last, EndSeconds: last + 5, ThroughputBitsPerSec: 1e8})
 	load := func(seconds float64) Result { return Result{Test: Load, Load: &LoadResult{AddedSeconds: seconds}} }
 	for _, c := range []struct {
 		name          string
@@ -86,6 +91,7 @@ func TestCompare(t *testing.T) {
 		{"the same", fast, fast, NoDifference, "intervals", false},
 		{"the warm-up does not count", warm, fast, NoDifference, "intervals", false},
 		{"too few intervals", fast, short, NotJudged, "", false},
+		{"an interval in which the host stood still", fast, still, NoDifference, "intervals", false},
 		{"rounds", rounds(100, 98, 102), rounds(90, 89, 91), Worse, "rounds", true},
 		{"rounds within the tolerance", rounds(100, 99.9, 100.1), rounds(97, 96.9, 97.1), Worse, "rounds", false},
 		{"nothing got through", fast, Result{Test: Stream}, NotJudged, "", false},
