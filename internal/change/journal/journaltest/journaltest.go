@@ -23,9 +23,6 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Patience is how long a guard may take to answer: it only ends a test that hangs.
-const Patience = 5 * time.Minute
-
 // aliveName is a file that a guard keeps locked as long as it lives.
 const aliveName = "guard alive"
 
@@ -131,26 +128,6 @@ func WithoutStorage(state string) bool {
 // lockSoon takes a lock as soon as its holder is gone.
 func lockSoon(path string) (io.Closer, error) {
 	return soon(durable.ErrLocked, func() (io.Closer, error) { return durable.OS().Lock(path) })
-}
-
-// OpenSoon opens a journal as soon as its holder is gone: the kernel closes the files of a process
-// that was killed a moment after the kill. Its error is [journal.ErrLocked] when the holder stays.
-func OpenSoon(o journal.Options) (*journal.Journal, error) {
-	return soon(journal.ErrLocked, func() (*journal.Journal, error) { return journal.Open(o) })
-}
-
-// patience bounds the wait for a holder that dies. It decides no verdict: only a holder that hangs
-// needs so long, and a test that fails then says more than one that go test ends.
-const patience = 5 * time.Minute
-
-// soon takes what a holder that dies still has.
-func soon[T any](held error, take func() (T, error)) (T, error) {
-	for start := time.Now(); ; time.Sleep(time.Millisecond) {
-		got, err := take()
-		if !errors.Is(err, held) || time.Since(start) > patience {
-			return got, err
-		}
-	}
 }
 
 // Start prepares a part of the test binary, with NAME=VALUE pairs in its environment.
