@@ -31,9 +31,10 @@ func (b *bsdRule) peek() string {
 	return b.words[0]
 }
 
+// next takes a word, which may be empty: pf prints an empty label as "".
 func (b *bsdRule) next() string {
 	w := b.peek()
-	if w != "" {
+	if len(b.words) > 0 {
 		b.words = b.words[1:]
 	}
 	return w

@@ -105,6 +105,18 @@ func TestPF(t *testing.T) {
 	}
 }
 
+// TestPFEmptyLabel reads a label that is empty: pf prints its quotation marks all the same.
+func TestPFEmptyLabel(t *testing.T) {
+	r, err := read.PF(strings.NewReader(strings.ReplaceAll(pfList, `"default"`, `""`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := r.Tables[0].Chains[0].Rules
+	if len(rules) != 4 || rules[1].Comment != "" || rules[1].Counters()[0].Packets != 90 {
+		t.Errorf("%d rules, %+v", len(rules), rules[1])
+	}
+}
+
 func TestBSDBad(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"no counters", "00100 allow ip from any to any\n65535 deny ip from any to any\n", "no counters"},
