@@ -272,8 +272,15 @@ func (d diskGuest) tuned() {
 	}
 	d.t.Logf("%s: %s → %s, %.3g to %.3g bytes/s, %v", doc.Kept[0].Knob, doc.Kept[0].From, doc.Kept[0].To,
 		doc.Baseline.BytesPerSec, doc.After.BytesPerSec, doc.Final)
-	if again := tune(); len(again.Kept) != 0 {
-		d.t.Errorf("a sound disk: kept %v", again.Kept)
+	// Nothing else helps this disk. An idle machine finds 512 KiB at once, ×31; where the guest gets
+	// little CPU time, the first tune may stop at 128, and the second one proves the rest.
+	again := tune()
+	for _, k := range again.Kept {
+		if k.Knob != doc.Kept[0].Knob || again.Result() != report.Proved {
+			d.t.Errorf("%s: kept %v", again.Result(), again.Kept)
+		}
+		d.t.Logf("%s: %s → %s, %.3g to %.3g bytes/s", k.Knob, k.From, k.To, again.Baseline.BytesPerSec,
+			again.After.BytesPerSec)
 	}
 	d.sh("linerate undo --all")
 	if got := strings.TrimSpace(d.sh(ahead)); got != "4" {
