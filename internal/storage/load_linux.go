@@ -438,7 +438,10 @@ func (q *queue) run(op uring.Operation) error {
 		if q.failure != nil || q.stop.Load() || now >= q.spec.Duration {
 			ended = true
 		} else if !ended {
-			ended, wait = q.fill(op, now)
+			var err error
+			if ended, wait, err = q.fill(op, now); err != nil {
+				return err
+			}
 		}
 		inFlight := len(q.buffers) - len(q.free)
 		if inFlight == 0 {
@@ -457,18 +460,26 @@ func (q *queue) run(op uring.Operation) error {
 	}
 }
 
-// fill queues operations into the free buffers. With a rate it queues those that are due, and
-// returns how long the next one has time.
-func (q *queue) fill(op uring.Operation, now time.Duration) (ended bool, wait time.Duration) {
-	for len(q.free) > 0 {
+// fill starts operations in the free buffers. With a rate it starts those that are due, and returns
+// how long the next one has time. It hands each to the kernel at once, except for the last, which
+// goes with the wait: a device with a short queue would otherwise be idle while the others are
+// prepared.
+func (q *queue) fill(op uring.Operation, now time.Duration) (ended bool, wait time.Duration, err error) {
+	for first := true; len(q.free) > 0; first = false {
+		if !first {
+			if err := q.ring.Submit(); err != nil {
+				return true, 0, err
+			}
+			now = q.now()
+		}
 		began := now
 		if q.spec.Rate > 0 {
 			due := q.due(q.next.Load())
 			if due >= q.spec.Duration {
-				return true, 0
+				return true, 0, nil
 			}
 			if due > now {
-				return false, due - now
+				return false, due - now, nil
 			}
 			began = due
 		}
@@ -481,7 +492,7 @@ func (q *queue) fill(op uring.Operation, now time.Duration) (ended bool, wait ti
 		}
 		q.ring.Queue(op, i, q.at[i], q.flags, uint64(i))
 	}
-	return false, 0
+	return false, 0, nil
 }
 
 // reap records what has completed.

@@ -257,6 +257,21 @@ func (r *Ring) Enter(least int, most time.Duration) error {
 	return fmt.Errorf("enter io_uring: %w", errno)
 }
 
+// Submit hands what was queued to the kernel and does not wait. What the kernel does not take now
+// goes with the next call.
+func (r *Ring) Submit() error {
+	n, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(r.pending), 0, 0, 0, 0)
+	switch errno {
+	case 0:
+		r.pending -= uint32(n)
+		return nil
+	case unix.EINTR, unix.EAGAIN, unix.EBUSY:
+		r.pending = r.tail - atomic.LoadUint32(r.sqHead)
+		return nil
+	}
+	return fmt.Errorf("submit to io_uring: %w", errno)
+}
+
 // Next takes one completion; false: none is left.
 func (r *Ring) Next() (Completion, bool) {
 	for {
