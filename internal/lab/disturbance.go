@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/standstill"
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
@@ -34,25 +35,9 @@ const (
 // that matters.
 func Watch() (disturbed func() string) {
 	before, known := readUsage()
-	ended, longest := make(chan struct{}), make(chan time.Duration)
-	go func() {
-		ticker := time.NewTicker(glance)
-		defer ticker.Stop()
-		var gap time.Duration
-		for last := time.Now(); ; {
-			select {
-			case <-ended:
-				longest <- max(gap, time.Since(last))
-				return
-			case <-ticker.C:
-				now := time.Now()
-				gap, last = max(gap, now.Sub(last)), now
-			}
-		}
-	}()
+	end := standstill.Watch(glance, nil)
 	return func() string {
-		close(ended)
-		gap := <-longest
+		gap := end()
 		after, ok := readUsage()
 		if ok && known {
 			if what := disturbance(before, after, runtime.NumCPU()); what != "" {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/linerate/linerate/internal/base/standstill"
 )
 
 // Given calls play with a span until its result is right, that is nil. It repeats play, each time
@@ -34,28 +36,9 @@ func Given(t testing.TB, span, longest time.Duration, play func(span time.Durati
 // longest time between two looks, or the time that its threads waited for a processor.
 func watch(tick time.Duration) (stop func() time.Duration) {
 	before := waited()
-	done, longest := make(chan struct{}), make(chan time.Duration)
-	go func() {
-		ticker := time.NewTicker(tick)
-		defer ticker.Stop()
-		var gap time.Duration
-		for last := time.Now(); ; {
-			ended := false
-			select {
-			case <-done:
-				ended = true
-			case <-ticker.C:
-			}
-			now := time.Now()
-			if gap, last = max(gap, now.Sub(last)), now; ended {
-				longest <- gap
-				return
-			}
-		}
-	}()
+	end := standstill.Watch(tick, nil)
 	return func() time.Duration {
-		close(done)
-		return max(<-longest, waited()-before)
+		return max(end(), waited()-before)
 	}
 }
 

@@ -19,9 +19,10 @@ func (g *watch) endWriter() error {
 	g.say("deadline passed, and the writer lives: asking it to end")
 	// After SIGTERM a writer takes its trials back itself and reports that to its user.
 	g.config.EndWriter(false)
-	timer := time.NewTimer(writerGrace)
+	// In steps: the writer can have stood still as long as this process did.
+	timer := time.NewTicker(writerGrace / patienceSteps)
 	defer timer.Stop()
-	for killed := false; ; {
+	for killed, steps := false, 0; ; {
 		select {
 		case message, alive := <-g.messages:
 			if !alive {
@@ -31,6 +32,9 @@ func (g *watch) endWriter() error {
 				g.say("too late: the deadline had passed")
 			}
 		case <-timer.C:
+			if steps++; steps < patienceSteps {
+				continue
+			}
 			if killed {
 				// A process that sleeps uninterruptibly in a driver or on its storage (state D)
 				// survives even SIGKILL until the call returns. The knobs do not wait for it.
@@ -39,8 +43,8 @@ func (g *watch) endWriter() error {
 			}
 			g.say("the writer does not end: killing it")
 			g.config.EndWriter(true)
-			killed = true
-			timer.Reset(killGrace)
+			killed, steps = true, 0
+			timer.Reset(killGrace / patienceSteps)
 		}
 	}
 }

@@ -45,9 +45,15 @@ type bubbleClock struct {
 	mu    sync.Mutex
 	start time.Time
 	slept time.Duration
+	pause time.Duration // how long the next reader of the clock stands still, once
 }
 
 func (c *bubbleClock) Boottime() time.Duration {
+	c.mu.Lock()
+	pause := c.pause
+	c.pause = 0
+	c.mu.Unlock()
+	time.Sleep(pause)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Since(c.start) + c.slept
@@ -240,6 +246,28 @@ func TestGuardLeaseDeadline(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGuardForgivesAPause: a guard that stood still for longer than the grace of its writer lets a
+// writer end that stood still as long.
+func TestGuardForgivesAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, journal.Lease, time.Minute)
+		apply(t, b.writer, journal.Request{}, rmem, "B")
+		for len(b.calls()) == 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		b.clock.mu.Lock()
+		b.clock.pause = 10 * time.Second
+		b.clock.mu.Unlock()
+		b.say("extend 1") // the guard reads the clock after it
+		time.Sleep(10*time.Second + 100*time.Millisecond)
+		b.die()
+		b.end("undone by guard: deadline passed")
+		if diff := cmp.Diff([]bool{false}, b.calls()); diff != "" {
+			t.Errorf("calls of EndWriter, with force:\n%s", diff)
+		}
+	})
 }
 
 // TestGuardSparesTheIdle: a deadline is about trials, not about the writer, which may outlive it

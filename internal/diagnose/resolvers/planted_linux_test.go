@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/standstill"
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/diagnose/resolvers"
@@ -235,30 +236,20 @@ func (p plant) judged(t *testing.T) (o server.Observation, first evidence.Findin
 	}
 }
 
-// standstill measures until stop is closed how long this process had no CPU, or a server was
-// stopped.
-func standstill(stop <-chan struct{}, pid int) <-chan time.Duration {
+// watch begins to add up how long this process had no CPU, or a server was stopped. End returns the
+// sum.
+func watch(pid int) (end func() time.Duration) {
 	const glance = 10 * time.Millisecond
-	sum := make(chan time.Duration, 1)
-	go func() {
-		stood := time.Duration(0)
-		tick := time.NewTicker(glance)
-		defer tick.Stop()
-		for last, ended := time.Now(), false; !ended; {
-			select {
-			case <-stop:
-				ended = true
-			case <-tick.C:
-			}
-			took := time.Since(last)
-			last = last.Add(took)
-			if took > 3*glance || stopped(pid) {
-				stood += took
-			}
+	stood := time.Duration(0)
+	ended := standstill.Watch(glance, func(took time.Duration) {
+		if took > 3*glance || stopped(pid) {
+			stood += took
 		}
-		sum <- stood
-	}()
-	return sum
+	})
+	return func() time.Duration {
+		ended()
+		return stood
+	}
 }
 
 // stopped reports whether a signal has stopped a process (proc_pid_stat(5), state T).
@@ -336,11 +327,9 @@ func (p plant) observe(t *testing.T) (o server.Observation, stood time.Duration,
 	if p.kind == server.BIND {
 		target.RNDCConfig = filepath.Join(dir, "rndc.conf")
 	}
-	ready := make(chan struct{})
-	still := standstill(ready, cmd.Process.Pid)
+	end := watch(cmd.Process.Pid)
 	o, err = server.Observe(ctx, target, watched)
-	close(ready)
-	stood = <-still
+	stood = end()
 	cancel()
 	loaded := <-done
 	if loaded != nil && !errors.Is(loaded, context.Canceled) {
