@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -39,7 +42,24 @@ func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side stri
 	options.Patience = storagePatience
 	j, err := journal.Open(options)
 	a.printNotices(dir) // also of a guard whose journal was gone, and that Open has ended
-	return j, err
+	return j, a.forbidden(dir, err)
+}
+
+// forbidden adds what to do next to an error of a journal that this user may not open. A directory
+// that is not trusted has a hint of its own, and sudo would not help there.
+func (a *app) forbidden(dir string, err error) error {
+	if !errors.Is(err, fs.ErrPermission) || hintOf(err) != "" || os.Geteuid() == 0 {
+		return err
+	}
+	again := a.typed()
+	switch {
+	case a.state != "":
+	case a.env("LINERATE_STATE") != "":
+		again = "--state " + dir + " " + again // sudo does not pass the variable on
+	default:
+		return flagError{err, "choose a directory of your own with --state DIR, or change the host as root: sudo linerate " + again}
+	}
+	return flagError{err, "if " + dir + " is root's: sudo linerate " + again}
 }
 
 // takeOverdue takes back what the guard of a trial should have taken back, before a command does
