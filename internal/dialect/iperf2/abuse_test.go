@@ -156,6 +156,37 @@ func TestConnectsBackToTheClientAlone(t *testing.T) {
 	j.Await(t, 1, "connect back: dial tcp")
 }
 
+// TestFirstHalfEndsBeforeTheSecond has a client that requests both directions one after the other.
+// The program measures its own direction until the server closes that connection, so it has to be
+// closed while the other direction still runs.
+func TestFirstHalfEndsBeforeTheSecond(t *testing.T) {
+	// The connection back is not read and never ends.
+	s, _ := serve(t, admission.Limits{}, func(s *Server) { s.timing.idle = time.Hour })
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	head := make([]byte, settingsBytes)
+	settings{port: l.Addr().(*net.TCPAddr).Port, bytes: 1 << 30, streams: 1}.put(head, false)
+	binary.BigEndian.PutUint32(head, binary.BigEndian.Uint32(head)|flagConnect)
+	conn := dial(t, s)
+	if _, err := conn.Write(head); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.CloseWrite()
+	_ = l.SetDeadline(time.Now().Add(time.Minute))
+	back, err := l.AcceptTCP()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer back.Close()
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := io.Copy(io.Discard, conn); err != nil {
+		t.Errorf("the first half is still open during the second: %v", err)
+	}
+}
+
 // TestShortEndsBack checks that the end of a stream for a client that listens (-d) is shorter than
 // the datagram that asks for it, and comes at most a few times.
 func TestShortEndsBack(t *testing.T) {

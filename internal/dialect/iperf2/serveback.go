@@ -32,6 +32,8 @@ func (t *transfer) bothWays(ctx context.Context, asked settings, local netip.Add
 		if err := t.receive(ctx, start, before); err != nil {
 			return err
 		}
+		// The program ends the time of its first half when this connection is closed.
+		_ = t.conn.Close()
 		return t.back(ctx, asked, local)
 	}
 	sent := make(chan error, 1)

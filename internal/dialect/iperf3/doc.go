@@ -40,9 +40,11 @@
 // than what waits in its send buffers. A client counts, by its own clock, what the far kernel has
 // acknowledged within the measured part; the far end's total covers a longer time.
 //
-// Before it reports, a receiver reads on until it has everything that the sender reports, or until
-// nothing more arrives. So the totals of both ends agree, and datagrams lost at the very end of a
-// test count as lost. The program closes its sockets on TEST_END and discards their unread data.
+// Before it reports an amount or datagrams, a receiver reads on until it has everything that the
+// sender reports, or until nothing more arrives. So the totals of both ends agree, and datagrams
+// lost at the very end of a test count as lost. Of a stream with a time, a server counts what it
+// has at TEST_END, as the program does. The program closes its sockets on TEST_END and discards
+// their unread data.
 //
 // # Units
 //

@@ -449,6 +449,7 @@ func (t *session) finish(ctx context.Context) error {
 	// The window closes before the senders stop, which takes as long as a call of theirs is blocked
 	// by a client that no longer reads.
 	l.shut()
+	counted, at := l.tallies(), l.now()
 	// A receiving client reads until the end of its streams, at least a linerate does; the program
 	// relies on the state alone.
 	l.stopSending()
@@ -464,16 +465,19 @@ func (t *session) finish(ctx context.Context) error {
 	if err != nil {
 		return refuse(codeResults, "%v", err)
 	}
-	arrived := l.drain(ctx, quietAfter, func(f *flow) (int64, int64, bool) { return l.expected(f, far) })
+	if !l.p.timedStream(ended) {
+		arrived := l.drain(ctx, quietAfter, func(f *flow) (int64, int64, bool) { return l.expected(f, far) })
+		counted, at = l.tallies(), max(ended, arrived)
+	}
 	t.spend() // it is too late to refuse, but the bytes count for the source's next test
-	own := l.report(ended, max(ended, arrived), func(f *flow) int64 { return far.Streams[f.index].Packets })
+	own := l.report(counted, ended, at, func(f *flow) int64 { return far.Streams[f.index].Packets })
 	// Versions before 3.14 cannot express the losses of the omitted seconds, see forOld.
 	sent := own
 	if !far.TellsOmitted {
 		sent = own.forOld()
 	}
 	if t.p.ServerOutput {
-		t.text.line(l, max(ended, arrived))
+		t.text.line(l, at)
 		sent.Output = t.text.finish(t, own, far)
 	}
 	if body, err = sent.encode(); err != nil {

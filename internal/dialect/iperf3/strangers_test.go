@@ -63,6 +63,66 @@ func TestByteByByte(t *testing.T) {
 	slowly("\x10")
 }
 
+// TestAgreedTimeEndsTheCount sends on one of two streams what was still under way when the test
+// ended. It belongs to no rate of that time, however long a slow stream goes on. Of an amount it
+// counts.
+func TestAgreedTimeEndsTheCount(t *testing.T) {
+	t.Parallel()
+	for amount, want := range map[string]int64{`"time":1`: 1000, `"num":101000`: 101_000} {
+		t.Run(amount, func(t *testing.T) {
+			t.Parallel()
+			addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
+			dial := func() net.Conn {
+				d, err := net.Dial("tcp", addr.String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = d.Close() })
+				fmt.Fprint(d, seenCookie)
+				return d
+			}
+			c := dial()
+			expectState(t, c, paramExchange)
+			params := `{"tcp":true,"omit":0,` + amount + `,"parallel":2,"len":1000,"client_version":"3.12"}`
+			if err := (control{conn: c}).writeMessage([]byte(params), time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			expectState(t, c, createStreams)
+			data := [2]net.Conn{dial(), dial()}
+			expectState(t, c, testStart)
+			expectState(t, c, testRunning)
+			fmt.Fprint(data[0], strings.Repeat("x", 1000))
+			if strings.Contains(amount, "time") {
+				time.Sleep(time.Second) // the agreed time; longer does no harm
+			}
+			_, _ = c.Write([]byte{byte(testEnd)})
+			expectState(t, c, exchangeResults)
+			fmt.Fprint(data[1], strings.Repeat("x", 100_000))
+			message := func(id, bytes int) string {
+				return fmt.Sprintf(`{"id":%d,"bytes":%d,"retransmits":-1,"jitter":0,"errors":0,"packets":0}`, id, bytes)
+			}
+			results := `{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,"sender_has_retransmits":-1,` +
+				`"streams":[` + message(1, 1000) + "," + message(3, 100_000) + `]}`
+			if err := (control{conn: c}).writeMessage([]byte(results), time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			body, err := (control{conn: c}).readMessage(1<<20, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := decodeResults(body, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A server that had no CPU for a second may have read nothing in time.
+			got := r.Streams[0].Bytes + r.Streams[1].Bytes
+			if got > want || got < want && strings.Contains(amount, "num") {
+				t.Errorf("%d bytes counted, want %d: %s", got, want, body)
+			}
+		})
+	}
+}
+
 // TestScanDoesNotFloodTheLog checks that only some of many strangers get a line in the log.
 func TestScanDoesNotFloodTheLog(t *testing.T) {
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
