@@ -442,6 +442,12 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 	if n, isSize := sized(j.Value); j.For != Linux && isSize {
 		mine, ok = n, true
 	}
+	if n := f.changed(j.For, release, theirs); since != "" && n != since {
+		since, asSince = n, read
+		if n != "" {
+			asSince = fmt.Sprintf(" since %s %s", j.For.name(), n)
+		}
+	}
 	if ok && known && f.Higher != "" && mine > theirs {
 		j.Verdict, j.Source, j.Since = Harmful, source, since
 		j.Why = fmt.Sprintf("%s: %d, where the default%s is %d.", f.Higher, mine, asSince, theirs)
@@ -463,6 +469,27 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 		return j, true
 	}
 	return j, false
+}
+
+// changed returns the release in which the number of a default that decides got its value: another
+// number of the same setting may have changed later. Empty: it is the first one that is known.
+func (f *fact) changed(o OS, release Release, number int64) string {
+	since, last := "", int64(0)
+	for i, h := range f.Defaults {
+		from, err := ParseRelease(o, h.Since)
+		if err != nil || release.before(from) {
+			continue
+		}
+		n, _ := numberAt(h.Value, f.Field)
+		if i > 0 && n != last {
+			since = h.Since
+		}
+		last = n
+	}
+	if last != number {
+		return ""
+	}
+	return since
 }
 
 // known is a default with what is known about it.

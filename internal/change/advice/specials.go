@@ -121,7 +121,8 @@ func memory(value, protocol string, part int64) (rule, bool) {
 	default:
 		r.Why = fmt.Sprintf(
 			"A cap in pages for all sockets together (pressure at %d MiB), which the kernel works out from the memory of "+
-				"the host. This one is lower than the default on every host with more than %d GiB, and makes no single one faster.",
+				"the host. This one is lower than the default on every host with more than %d GiB. On a smaller one it lets them "+
+				"take more than the kernel would. It makes no single one faster.",
 			pressure*pageBytes>>20, max(host, 1))
 	}
 	return r, true

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	_ "embed"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -75,7 +76,9 @@ func (r Role) among(word string) bool {
 func (m *maker) conditions() map[string]bool {
 	driver := strings.TrimRight(m.Interface, "0123456789")
 	major := m.System.major()
+	nconnect := m.System.Judged == nil || slices.Compare(m.System.Judged, advice.Release{5, 3}) >= 0 // nfs(5)
 	return map[string]bool{
+		"nconnect": nconnect, "no nconnect": !nconnect,
 		"ring": m.RingMax > 0, "queues": m.Queues > 1,
 		"10g": m.Link >= 10e9, "connections": m.Connections > 0, "mtu": m.MTU > 0,
 		"long": m.RoundTrip.Milliseconds() >= 10, "13": major < 14, "aim": major >= 14, "5": major < 6, "6": major >= 6,

@@ -19,6 +19,9 @@ func (m *maker) reachLinux(l *Line) {
 		return // a name of ours
 	}
 	was := knob.Value(cmp.Or(l.Present, l.Default))
+	if l.about && l.Present == "" {
+		was = ""
+	}
 	d, _ := knob.Catalogue().Lookup(id)
 	l.Effect, l.Undoing = AtOnce, knob.UndoOf(id, d.Effect, d.Disturbance)
 	switch {

@@ -104,8 +104,9 @@ func (m *maker) judged(knob, value string) Line {
 	if was == "" {
 		was = advice.Default(m.System.OS, m.System.Judged, knob)
 	}
+	was, about := m.ofMemory(knob, was)
 	return Line{Knob: knob, Value: value, Verdict: j.Verdict, What: j.Why, Since: j.Since, Today: j.Today,
-		Source: j.Source, Default: was, Present: m.Present[knob]}
+		Source: j.Source, Default: was, about: about, Present: m.Present[knob]}
 }
 
 // line decides about a candidate: advice must call it right, and the host must not have it yet.
@@ -126,6 +127,11 @@ func (m *maker) line(c candidate) Line {
 			l.What = "Not set: memory has no room for more."
 		}
 		return l
+	}
+	if c.cap && m.shrunk(&l) {
+		l.Verdict, l.Since, l.Today = advice.StillRight, "", ""
+		l.What = fmt.Sprintf("Raises what the kernel works out from memory: less on a host of %s than on a large one.",
+			m.Memory)
 	}
 	switch {
 	case l.Verdict != advice.StillRight:
@@ -185,12 +191,16 @@ func (m *maker) writeUp(w setting) Line {
 	})
 	buffers := m.Role.forwards() && w.buffer
 	switch {
-	case buffers && (l.Verdict == advice.StillRight || l.Verdict == advice.Harmful):
-		l.Verdict = advice.Harmful
+	case buffers && l.Verdict == advice.StillRight:
+		// The role makes it harmful, on every release, and by the way of today as well.
+		l.Verdict, l.Since, l.Today = advice.Harmful, "", ""
 		l.Reason = fmt.Sprintf("Buffers belong to connections that end here. A %s ends few, and each takes the memory "+
 			"to handle a small flow: they are not raised.", m.Role)
 	case bySet >= 0 && same(m.plan.Lines[bySet].Value, w.value):
 		l.Reason = "The plan sets it."
+		if set := m.plan.Lines[bySet].Knob; set != w.knob {
+			l.Reason = fmt.Sprintf("The plan sets %s.", set)
+		}
 	case bySet >= 0:
 		_, _, name := subject(m.plan.Lines[bySet].Knob)
 		l.Reason = fmt.Sprintf("The plan sets %s to %s, from this link, this path and this memory.", name,

@@ -105,7 +105,8 @@ type Line struct {
 	Since   string         `json:"since,omitempty"`   // first release for which the verdict holds
 	Today   string         `json:"today,omitempty"`   // what has the wanted effect now
 	Source  string         `json:"source,omitempty"`  // of this knowledge
-	Default string         `json:"default,omitempty"` // of the release; absent: not known, or by memory
+	Default string         `json:"default,omitempty"` // of the release on this memory; absent: not known
+	about   bool           // Default depends on the memory that is free at boot, and is near that
 	Present string         `json:"present,omitempty"` // on the host that was read
 	// The rest is absent for what is not set.
 	Read     string    `json:"read,omitempty"`     // the command that shows the value

@@ -294,6 +294,8 @@ func (l *Line) was() string {
 	switch {
 	case l.Present != "":
 		return " (now " + l.Present + ")"
+	case l.about:
+		return " (default about " + l.Default + ", by memory)"
 	case l.Default != "":
 		return " (default " + l.Default + ")"
 	}

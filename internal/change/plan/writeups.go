@@ -40,7 +40,7 @@ linux|sysctl:net.ipv4.tcp_mem|98304 131072 196608|b||
 linux|sysctl:net.ipv4.tcp_rmem|40960 1048560 4194304|b|t|
 linux|sysctl:net.ipv4.tcp_wmem|40960 196608 4194304|b|t|
 linux|module:e1000/InterruptThrottleRate|0||e|
-linux|module:e1000/InterruptThrottleRate|3000,3000,3000||e|
+linux|module:e1000/InterruptThrottleRate|3000,3000,3000||i|
 linux|module:e1000/RxIntDelay|0||e|
 linux|module:e1000/XsumRX|0||e|
 linux|module:e1000/RxDescriptors|4096||m|
@@ -49,7 +49,7 @@ solaris|ndd:tcp/tcp_xmit_hiwat|983040|b||ipadm:tcp/send_buf
 solaris|ndd:tcp/tcp_recv_hiwat|983040|b||ipadm:tcp/recv_buf
 solaris|ndd:tcp/tcp_max_buf|4194304|b||ipadm:tcp/max_buf
 solaris|driver:e1000g/MaxFrameSize|0,3,0,0,0,0,0,0,0,0,0,0,0,0,0,0||s|
-solaris|dladm:*/mtu|9000||s|
+solaris|dladm:*/mtu|9000||s|link:*/mtu
 windows|registry:` + tcpip + `\TcpWindowSize|131400|b||
 windows|registry:` + tcpip + `\Tcp1323Opts|3|||
 windows|registry:` + tcpip + `\ForwardBufferMemory|80000|||
@@ -71,6 +71,7 @@ var reasons = map[string]string{
 	"w": "The write-up took it back: more packets for each tick than the CPU could process made it worse.",
 	"t": "The first two numbers cost memory in every connection, and this path does not need the third.",
 	"e": "It is for NICs of the driver e1000 alone, and for small requests.",
+	"i": "It is for NICs of the driver e1000 alone, where several of them carry bulk traffic.",
 	"m": "It is for NICs of the driver e1000 alone, while they count missed packets.",
 	"a": "It makes no answer faster.",
 }
@@ -91,6 +92,7 @@ func writeUps(s Situation) []setting {
 		}
 		if s.Interface != "" {
 			f[1] = strings.Replace(f[1], ":*/", ":"+s.Interface+"/", 1)
+			f[5] = strings.Replace(f[5], ":*/", ":"+s.Interface+"/", 1)
 		}
 		all = append(all, setting{knob: f[1], value: f[2], buffer: f[3] == "b", needs: reasons[f[4]], now: f[5]})
 	}
