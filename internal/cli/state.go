@@ -57,7 +57,7 @@ func (a *app) forbidden(dir string, err error) error {
 	case a.env("LINERATE_STATE") != "":
 		again = "--state " + dir + " " + again // sudo does not pass the variable on
 	default:
-		return flagError{err, "choose a directory of your own with --state DIR, or change the host as root: sudo linerate " + again}
+		return flagError{err, "--state DIR names a directory of your own; to change the host: sudo linerate " + again}
 	}
 	return flagError{err, "if " + dir + " is root's: sudo linerate " + again}
 }
