@@ -147,6 +147,8 @@ var steps = []struct {
 	{"later", order.Commit, true, 20 * time.Minute},
 	{"before the persist", order.Persist, false, 0}, {"after the persist", order.Persist, true, 0},
 	{"later than the persist", order.Persist, true, 20 * time.Minute},
+	{"before the undo", order.Undo, false, 0}, {"after the undo", order.Undo, true, 0},
+	{"later than the undo", order.Undo, true, 20 * time.Minute},
 }
 
 // inject plays a rollout of n hosts with one fault at one step of the nth host that gets there.
@@ -173,6 +175,9 @@ func inject(t *testing.T, n, fault, step, nth int) (unaccounted, stuck int, f *f
 		f.before = strike
 	}
 	f.run()
+	if s.verb == order.Undo {
+		f.undo()
+	}
 	if left > 0 {
 		t.Errorf("%s, %s: the fault did not strike", faults[fault].name, s.name)
 	}
@@ -183,29 +188,31 @@ func inject(t *testing.T, n, fault, step, nth int) (unaccounted, stuck int, f *f
 // everyFault injects all faults at all steps.
 func everyFault(t *testing.T, hosts int, nth func(*rand.Rand) int) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	runs, ends, committed, persisted := 0, make(map[rollout.Phase]int), 0, 0
+	runs, undos, ends, committed, persisted, undone := 0, 0, make(map[rollout.Phase]int), 0, 0, 0
 	for fault := range faults {
 		for step := range steps {
 			unaccounted, stuck, f := inject(t, hosts, fault, step, nth(rng))
-			runs++
 			ends[f.hub.m.Phase()]++
-			for s, n := range f.hub.m.Counts() {
-				if s.Kept() {
-					committed += n
-				}
-				if s == rollout.Persisted {
-					persisted += n
-				}
+			n := f.hub.m.Counts()
+			if steps[step].verb == order.Undo {
+				undos++
+				undone += n[rollout.Undone]
+			} else {
+				runs++
+				committed += n[rollout.Committed] + n[rollout.Persisted] + n[rollout.NotPersistable]
+				persisted += n[rollout.Persisted]
 			}
 			if unaccounted != 0 || stuck != 0 {
 				t.Errorf("%s, %s: %d hosts unaccounted, %d stuck in trial; %s %s", faults[fault].name, steps[step].name,
 					unaccounted, stuck, f.hub.m.Phase(), f.hub.m.Reason())
 			}
 		}
+		t.Logf("%s at each step: %d runs so far, %v", faults[fault].name, runs+undos, ends)
 	}
-	share := func(n int) float64 { return 100 * float64(n) / float64(runs*hosts) }
-	t.Logf("%d runs of %d hosts: %v; %.2f %% of the hosts keep the change, %.2f %% persisted", runs, hosts, ends,
-		share(committed), share(persisted))
+	share := func(n, runs int) float64 { return 100 * float64(n) / float64(runs*hosts) }
+	t.Logf("%d runs of %d hosts: %v; in %d of them %.2f %% of the hosts keep the change, %.2f %% persisted; "+
+		"in %d with an undo %.2f %% are undone", runs+undos, hosts, ends, runs, share(committed, runs),
+		share(persisted, runs), undos, share(undone, undos))
 }
 
 // TestEveryFault is the small version of TestSoakFaults.

@@ -366,6 +366,38 @@ func (f *fleet) run() {
 		f.hub.m.Reason())
 }
 
+// undo takes the change back everywhere, with a person who begins again after each halt, or while a
+// host that answers keeps the change.
+func (f *fleet) undo() {
+	for range 4 {
+		reports, kept := f.reports(), 0
+		for i, h := range f.hub.plan.Hosts {
+			if r, ok := reports[h.ID]; ok {
+				f.hub.m.Reported(i, r)
+				if f.hub.m.State(i).Kept() {
+					kept++
+				}
+			}
+		}
+		if kept == 0 {
+			break
+		}
+		f.hub.signed = f.now
+		f.hub.m.Apply(rollout.Event{At: f.clock(), Kind: rollout.UndoAll, By: "ann"})
+		for range 2000 {
+			if f.step(); f.hub.m.Phase() != rollout.Unwinding {
+				break
+			}
+		}
+		if f.hub.m.Phase() == rollout.Unwinding {
+			f.t.Errorf("the undo does not end: %v", f.hub.m.Counts())
+		}
+	}
+	for range 25 { // what comes later
+		f.step()
+	}
+}
+
 // account brings every host back, lets every deadline pass, and compares what the hub knows with
 // what is true on each host. It returns how many hosts are not accounted for, and how many are in
 // trial.

@@ -3,6 +3,7 @@
 package rollout_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -18,14 +19,14 @@ func soakTimes(t *testing.T) int {
 		return 2000
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || n < 500 {
+		t.Fatalf("%s rollouts, want at least 500: a bound is not kept by luck; %v", s, err)
 	}
 	return n
 }
 
 // TestSoakHarm plays thousands of rollouts over 1 000 hosts and logs the rows of
-// docs/evidence/rollouts.md.
+// docs/evidence/rollouts.md. A row with fewer halts, or more hosts touched before them, fails.
 func TestSoakHarm(t *testing.T) {
 	testenv.Need(t, testenv.Soak)
 	times := soakTimes(t)
@@ -39,6 +40,13 @@ func TestSoakHarm(t *testing.T) {
 			touched, bad := sorted(s.touched), sorted(s.bad)
 			t.Logf("| %s | %s | %d of %d | %d / %d / %d | %d / %d / %d |", c.share, h.name, s.halted, n,
 				touched[n/2], touched[n*9/10], touched[n-1], bad[n/2], bad[n*9/10], bad[n-1])
+			// Three standard deviations of a count at the bound.
+			p := float64(h.halts) / 100
+			least := float64(n)*p - 3*math.Sqrt(float64(n)*p*(1-p))
+			if float64(s.halted) < least || touched[n/2] > h.touched {
+				t.Errorf("%s, %s: %d of %d halted, want %d %%; %d hosts touched in half of them, want at most %d", c.share,
+					h.name, s.halted, n, h.halts, touched[n/2], h.touched)
+			}
 		}
 	}
 }
