@@ -24,8 +24,8 @@ func faults(w *world) (ports, wants []string) {
 }
 
 // accuses measures a mesh and reports whether its first culprit is the wanted one, and how many
-// others are accused. A mesh that is wrong, or of which too few tests are judged, says nothing where
-// a host had no CPU time meanwhile; it is measured again.
+// others are accused. A mesh that is wrong, or of which too few tests are judged, says nothing
+// where a host had no CPU time meanwhile; it is measured again.
 func (w *world) accuses(m MeshRequest, want string) (found bool, others int) {
 	w.t.Helper()
 	for again := 3; ; again-- {
