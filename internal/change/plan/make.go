@@ -196,6 +196,9 @@ func (m *maker) writeUp(w setting) Line {
 		l.Verdict, l.Since, l.Today = advice.Harmful, "", ""
 		l.Reason = fmt.Sprintf("Buffers belong to connections that end here. A %s ends few, and each takes the memory "+
 			"to handle a small flow: they are not raised.", m.Role)
+	case w.routes && m.Role.forwards() && m.System.major() < 6:
+		l.Verdict = advice.StillRight
+		l.Reason = "This host routes, and reads it: raise both where it discards packets."
 	case bySet >= 0 && same(m.plan.Lines[bySet].Value, w.value):
 		l.Reason = "The plan sets it."
 		if set := m.plan.Lines[bySet].Knob; set != w.knob {

@@ -164,7 +164,8 @@ func TestStatuses(t *testing.T) {
 		{"freebsd-5-firewall", "option:DEVICE_POLLING", "yes", set},
 		{"freebsd-5-firewall", "sysctl:kern.polling.enable", "1", set},
 		{"freebsd-5-firewall", "sysctl:kern.polling.user_frac", "30", set},
-		{"freebsd-5-firewall", "sysctl:kern.ipc.nmbclusters", "32768", "harmful"}, // of a firewall
+		{"freebsd-5-firewall", "sysctl:kern.ipc.nmbclusters", "32768", "still-right"}, // packets under way
+		{"freebsd-5-firewall", "sysctl:net.inet.tcp.sendspace", "65536", "harmful"},   // a firewall's buffers
 		// Linux: defaults that grew past the write-ups' values.
 		{"debian-12-bulk", "sysctl:net.ipv4.tcp_window_scaling", "1", "now-default"},
 		{"debian-12-bulk", "sysctl:net.ipv4.tcp_rmem", "40960 1048560 4194304", "harmful"},

@@ -29,12 +29,12 @@ type sizes struct {
 }
 
 // share is the part of memory that buffers of connections may take together, as a divisor, with its
-// source.
-func share(o advice.OS) (divisor float64, source string) {
-	switch o {
-	case advice.Linux:
+// source. FreeBSD before 10 sizes clusters by kern.maxusers, 25600 at most, and not by memory.
+func share(s System) (divisor float64, source string) {
+	switch {
+	case s.OS == advice.Linux:
 		return 32.0 / 3, "3/32 of memory, the kernel's own limit for TCP (net.ipv4.tcp_mem)"
-	case advice.FreeBSD:
+	case s.OS == advice.FreeBSD && s.major() >= 10:
 		return 8, "1/8 of memory, what the kernel gives to clusters of 2 KiB (kern.ipc.nmbclusters)"
 	}
 	return 8, "1/8 of memory"
@@ -64,7 +64,7 @@ func (s *Situation) size() sizes {
 	if n == 0 {
 		n = s.Role.connections()
 	}
-	divisor, source := share(s.System.OS)
+	divisor, source := share(s.System)
 	budget := unit.Bytes(float64(s.Memory) / divisor)
 	if unit.Bytes(n) > 0 && z.buffer > budget/unit.Bytes(n) {
 		z.buffer = max(budget/unit.Bytes(n)/pageSize*pageSize, pageSize)

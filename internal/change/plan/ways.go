@@ -14,6 +14,10 @@ const (
 	noteKernel = "Boot the old kernel, /boot/kernel.old, again."
 )
 
+// restart is what a value takes that a socket reads when it is made or listens: servers have theirs
+// since they started. Source: solisten_proto and udp_attach of FreeBSD.
+const restart = "restart the servers: a socket that exists keeps its old value"
+
 // freebsdWays are those of FreeBSD 13 and later. Source: sysctl.conf(5), loader.conf(5),
 // rc.conf(5), sysrc(8), ifconfig(8); for what only the loader sets, the pages of the drivers,
 // iflib(4) and sysctl -aT.
@@ -31,6 +35,10 @@ var freebsdWays = []way{
 	{kind: "sysctl", prefix: "net.inet.tcp.cc.", read: "sysctl %a", set: "kldload -n cc_%v\nsysctl %a=%v",
 		undo: "sysctl %a=%w", files: [2]File{sysctlConf, {Path: newLoader.Path, Own: true, Text: "cc_%v_load=\"YES\"\n"}},
 		effect: NewConnections},
+	{kind: "sysctl", prefix: "kern.ipc.soacceptqueue", read: "sysctl %a", set: "sysctl %a=%v", undo: "sysctl %a=%w",
+		byHand: restart, files: [2]File{sysctlConf}, effect: NewConnections},
+	{kind: "sysctl", prefix: "net.inet.udp.", read: "sysctl %a", set: "sysctl %a=%v", undo: "sysctl %a=%w",
+		byHand: restart, files: [2]File{sysctlConf}, effect: NewConnections},
 	{kind: "sysctl", prefix: "net.inet.ip.", read: "sysctl %a", set: "sysctl %a=%v", undo: "sysctl %a=%w",
 		files: [2]File{sysctlConf}, effect: AtOnce},
 	{kind: "sysctl", read: "sysctl %a", set: "sysctl %a=%v", undo: "sysctl %a=%w", files: [2]File{sysctlConf},
@@ -39,7 +47,7 @@ var freebsdWays = []way{
 
 // oldFreeBSDWays are those of FreeBSD 5 and 6.
 var oldFreeBSDWays = []way{
-	{kind: "option", read: "sysctl kern.conftxt", note: noteKernel,
+	{kind: "option", prefix: "DEVICE_POLLING", read: "sysctl kern.polling", note: noteKernel,
 		byHand: "options %a in the configuration of the kernel, then make buildkernel installkernel and a reboot",
 		effect: AtReboot},
 	{kind: "ifconfig", read: "ifconfig %o", set: "ifconfig %o %s", undo: "ifconfig %o %u",

@@ -10,6 +10,7 @@ import (
 type setting struct {
 	knob, value string
 	buffer      bool   // it sizes buffers of connections
+	routes      bool   // Windows before Vista reads it on a host that routes
 	now         string // the setting of today for the same purpose; empty: the same
 	needs       string // why the plan leaves it out although it still works; empty: the usual reason
 }
@@ -18,13 +19,13 @@ type setting struct {
 // NICs on FreeBSD, Linux and Windows, polling on a FreeBSD firewall, parameters of e1000, buffers
 // and frames on Solaris, and options of BIND.
 //
-// Columns are separated by bars: the systems, the setting, its value, b for a size of buffers, a
-// letter of reasons, and today's setting for the same purpose.
+// Columns are separated by bars: the systems, the setting, its value, b for a size of buffers
+// or r for a queue of old routers, a letter of reasons, and today's setting for the same purpose.
 const fromWriteUps = `freebsd|sysctl:kern.ipc.maxsockbuf|262144|b||
 freebsd|sysctl:net.inet.tcp.sendspace|65536|b|f|sysctl:net.inet.tcp.sendbuf_max
 freebsd|sysctl:net.inet.tcp.recvspace|65536|b|f|sysctl:net.inet.tcp.recvbuf_max
 freebsd|sysctl:net.inet.tcp.rfc1323|1|||
-freebsd|sysctl:kern.ipc.nmbclusters|32768|b||
+freebsd|sysctl:kern.ipc.nmbclusters|32768||n|
 freebsd|option:DEVICE_POLLING|yes||k|
 freebsd|option:HZ|1500||k|sysctl:kern.hz
 freebsd|option:HZ|2500||k|sysctl:kern.hz
@@ -52,8 +53,8 @@ solaris|driver:e1000g/MaxFrameSize|0,3,0,0,0,0,0,0,0,0,0,0,0,0,0,0||s|
 solaris|dladm:*/mtu|9000||s|link:*/mtu
 windows|registry:` + tcpip + `\TcpWindowSize|131400|b||
 windows|registry:` + tcpip + `\Tcp1323Opts|3|||
-windows|registry:` + tcpip + `\ForwardBufferMemory|80000|||
-windows|registry:` + tcpip + `\NumForwardPackets|60000|||
+windows|registry:` + tcpip + `\ForwardBufferMemory|80000|r||
+windows|registry:` + tcpip + `\NumForwardPackets|60000|r||
 windows|service:SharedAccess|disabled|||
 bind|named:recursive-clients|1000000||a|
 bind|named:lame-ttl|900||a|
@@ -68,6 +69,7 @@ var reasons = map[string]string{
 	"s": "Every host and every switch of the segment must take such frames: `mtu: 9000` in the file asks for it.",
 	"k": "It serves hosts that forward packets, and needs a kernel with polling.",
 	"f": "It is the first size only, and grows as needed.",
+	"n": "Raise it where netstat -m counts denied requests; packets on their way through a host are in clusters too.",
 	"w": "The write-up took it back: more packets for each tick than the CPU could process made it worse.",
 	"t": "The first two numbers cost memory in every connection, and this path does not need the third.",
 	"e": "It is for NICs of the driver e1000 alone, and for small requests.",
@@ -94,7 +96,8 @@ func writeUps(s Situation) []setting {
 			f[1] = strings.Replace(f[1], ":*/", ":"+s.Interface+"/", 1)
 			f[5] = strings.Replace(f[5], ":*/", ":"+s.Interface+"/", 1)
 		}
-		all = append(all, setting{knob: f[1], value: f[2], buffer: f[3] == "b", needs: reasons[f[4]], now: f[5]})
+		all = append(all, setting{knob: f[1], value: f[2], buffer: f[3] == "b", routes: f[3] == "r",
+			needs: reasons[f[4]], now: f[5]})
 	}
 	return all
 }
