@@ -330,9 +330,13 @@ var cmdletWithin = regexp.MustCompile(`(?i)\b(?:set|enabled?|disabled?)-net(?:ad
 // afterDo is what a loop of a batch file runs.
 var afterDo = regexp.MustCompile(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
 
-// setRegistry is a function of a script with the parameters of Set-ItemProperty.
-var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+-path\s+["']?(?:(?:registry::)?hk\w+:?\\|\$\w)` +
-	`.*\s-name\s.*\s-value\s`)
+// setRegistry is a function of a script with the parameters of Set-ItemProperty, or with a path, a
+// name and -Dec or -Hex.
+var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+(?:-path\s+` + registryPath + `.*\s-name\s.*\s-value|` +
+	registryPath + `.*\s["']?\w+["']?\s+-(?:dec|hex))\s`)
+
+// registryPath begins a path of the registry, or a variable that has one.
+const registryPath = `["']?(?:(?:registry::)?hk\w+:?\\|\$\w)`
 
 // registryTriple is a name, a type and a value in the call of a script's own function: call :reg
 // "%KEY%" TcpTimedWaitDelay REG_DWORD 30.

@@ -136,6 +136,23 @@ func TestFoundInTheWild(t *testing.T) {
 		{"program of a store", `ExecStart = "${pkgs.ethtool}/bin/ethtool --set-ring enp1s0f0 rx 4096";`,
 			"ethtool:enp1s0f0/ring.rx = 4096: still-right"},
 		{"row of a table", "| `net.igc.num_queues` | 4 | 1 | Queues of the NIC |", ": unknown"},
+		{"NIC in a variable of a loop", `for /f %%n in ('reg query "HKLM\SYSTEM\CurrentControlSet\Control\Class\` +
+			`{4D36E972-E325-11CE-BFC1-08002BE10318}" /s ^| findstr "HKEY"') do (` + "\n" +
+			`reg add "%%n" /v "*TCPConnectionOffloadIPv4" /t REG_SZ /d "0" /f`, `registry:HKLM\SYSTEM\CurrentControlSet\` +
+			`Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\%%n\*TCPConnectionOffloadIPv4 = 0: ignored`},
+		{"function with a number", `Edit-RegistryEntry "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" ` +
+			`"MaxUserPort" -Hex "fffe"`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\MaxUserPort = 65534: ignored`},
+		{"tunnel by a cmdlet", "Set-NetTeredoConfiguration -Type Disabled", "netsh:teredo/state = disabled: now-default"},
+		{"fewer ports", "netsh int ipv4 set dynamicport tcp start=10000 num=3000", "netsh:ip/dynamicport = 10000 3000: harmful"},
+		{"driver of IPv6", "ndd -set /dev/ip6 ip6_send_redirects 0", "ndd:ip/ip6_send_redirects = 0: still-right"},
+		{"fewer slots", "sunrpc.tcp_max_slot_table_entries=128", "sunrpc.tcp_max_slot_table_entries = 128: harmful"},
+		{"live connection forgotten", "net.netfilter.nf_conntrack_tcp_timeout_max_retrans = 3",
+			"net.netfilter.nf_conntrack_tcp_timeout_max_retrans = 3: harmful"},
+		{"checksums of both", `reg add "HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce}\0000" /v ` +
+			`"*TCPUDPChecksumOffloadIPv4" /d 0`, `registry:HKLM\SYSTEM\CurrentControlSet\Control\Class\` +
+			`{4d36e972-e325-11ce}\0000\*TCPUDPChecksumOffloadIPv4 = 0: harmful`},
+		{"modules of NixOS", "boot.kernelModules = [ \"tcp_bbr\" ];\nnet.ipv4.tcp_sack = 1",
+			"net.ipv4.tcp_sack = 1: now-default"},
 		{"much for each socket", "net.ipv4.udp_rmem_min = 20971520", "net.ipv4.udp_rmem_min = 20971520: harmful"},
 		{"load balancer of the kernel", "net.ipv4.vs.conn_reuse_mode=0", "net.ipv4.vs.conn_reuse_mode = 0: still-right"},
 		{"its default", "net.ipv4.vs.sync_threshold = 3 50", "net.ipv4.vs.sync_threshold = 3 50: now-default"},

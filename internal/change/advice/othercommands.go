@@ -13,7 +13,11 @@ func (r *reader) ndd(c, _ command) bool {
 	// parameters.
 	w := c.words
 	if len(w) >= 5 && w[1] == "-set" {
-		r.add(Solaris, "ndd:"+strings.TrimPrefix(w[2], "/dev/")+"/"+w[3], w[4])
+		driver := strings.TrimPrefix(w[2], "/dev/")
+		if driver == "ip6" { // the same driver; its parameters have the 6 in their own names
+			driver = "ip"
+		}
+		r.add(Solaris, "ndd:"+driver+"/"+w[3], w[4])
 	}
 	return true
 }
@@ -199,9 +203,28 @@ func (r *reader) reg(c, _ command) bool {
 		}
 	}
 	if name != "" && data != "" {
-		r.add(Windows, "registry:"+shortHive(w[2])+`\`+name, number(data))
+		key := shortHive(w[2])
+		if r.nicKeys[strings.ToLower(key)] {
+			key = nicClass + `\` + key
+		}
+		r.add(Windows, "registry:"+key+`\`+name, number(data))
 	}
 	return true
+}
+
+// nicClass is the key whose subkeys have the settings of one NIC each.
+const nicClass = `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}`
+
+// nicLoop is a loop of a batch file over what reg finds below that key.
+var nicLoop = regexp.MustCompile(`(?i)for\s+/f[^\n]*?(%%\w)\s+in\s*\([^\n]*reg(?:\.exe)?\s+query[^\n]*\{4d36e972-`)
+
+// nicKeys returns the variables of such loops, in small letters.
+func nicKeys(text string) map[string]bool {
+	keys := map[string]bool{}
+	for _, m := range nicLoop.FindAllStringSubmatch(text, -1) {
+		keys[strings.ToLower(m[1])] = true
+	}
+	return keys
 }
 
 // service reads sc config NAME start= disabled, which ends a service of Windows for good.

@@ -19,6 +19,7 @@ func Parse(data []byte) (Advice, error) {
 		grouped:  groupIntoFile.MatchString(text),
 		used:     usedVariables(text),
 		tuned:    sysctlSection.MatchString(text),
+		nicKeys:  nicKeys(text),
 		of:       interfaceFile{keyfile: keyfileHead.MatchString(text), netplan: netplanHead.MatchString(text)},
 	}
 	lines, physical := logicalLines(text)
@@ -55,6 +56,7 @@ type reader struct {
 	pending     string          // sysctl whose value follows
 	nested      int             // commands within commands, and strings within strings
 	tableKey    string          // registry key of a table of PowerShell that is open
+	nicKeys     map[string]bool // variables of loops of a batch file that are keys of NICs
 	line        line
 	shown       string // the line as settings carry it
 }
@@ -133,7 +135,7 @@ func (r *reader) read() {
 	if r.assignsVariable(text) {
 		return
 	}
-	if unitSections[r.section] && unitKey.MatchString(text) {
+	if unitSections[r.section] && unitKey.MatchString(text) || modulesOfNix.MatchString(text) {
 		return
 	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") &&
@@ -207,6 +209,9 @@ func (r *reader) unread() {
 // shellVariable is an assignment of the shell, which stands no blanks around the sign and no dots
 // in the name.
 var shellVariable = regexp.MustCompile(`^(?:export |local |readonly |set )?[A-Za-z_]\w*\+?=`)
+
+// modulesOfNix is the list of modules that NixOS loads: it loads code and sets nothing.
+var modulesOfNix = regexp.MustCompile(`^boot\.(?:initrd\.)?(?:available)?[kK]ernelModules\s*=`)
 
 // looksLikeSetting distinguishes an unknown assignment from a sentence: one word, an equals sign,
 // and text after it.

@@ -35,6 +35,9 @@ var cmdlets = map[string]string{
 	"disable-netadapterrss":          "rss=disabled",
 	"enable-netadapterrsc":           "rsc=enabled",
 	"disable-netadapterrsc":          "rsc=disabled",
+	"set-netisatapconfiguration":     "",
+	"set-net6to4configuration":       "",
+	"set-netteredoconfiguration":     "",
 }
 
 // adapterSwitches are the nouns of Enable- and Disable-NetAdapterNOUN, which switch one property of
@@ -205,6 +208,13 @@ func (r *reader) cmdlet(c command) bool {
 		r.namedParameters("smb:client/", pairs)
 	case "set-smbserverconfiguration":
 		r.namedParameters("smb:server/", pairs)
+	case "set-netisatapconfiguration", "set-net6to4configuration", "set-netteredoconfiguration":
+		tunnel := strings.TrimSuffix(strings.TrimPrefix(c.name(), "set-net"), "configuration")
+		for i := 0; i+1 < len(pairs); i++ {
+			if p := strings.ToLower(pairs[i]); p == "-state" || p == "-type" {
+				r.add(Windows, "netsh:"+tunnel+"/state", strings.ToLower(pairs[i+1]))
+			}
+		}
 	case "new-netqospolicy", "set-netqospolicy":
 		r.add(Windows, "qos:policy", "set")
 	case "set-netipinterface", "set-netipv4protocol":
@@ -303,8 +313,11 @@ func (r *reader) itemProperty(words []string) {
 		case p == "-name":
 			name = next
 			i++
-		case p == "-value":
+		case p == "-value" || p == "-dec": // -dec and -hex are of functions of scripts
 			value = next
+			i++
+		case p == "-hex":
+			value = "0x" + next
 			i++
 		case p == "-type" || p == "-propertytype" || p == "-erroraction" || p == "-ea":
 			i++
