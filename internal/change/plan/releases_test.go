@@ -29,7 +29,7 @@ func TestReleasesOfFreeBSDAndWindows(t *testing.T) {
 		"udp":   {golden: "freebsd-15-nameserver", want: []string{"By hand: restart the servers"}},
 		// The reason of a host that does not route is wrong for a router, and for a newer stack.
 		"new router": {golden: "windows-2025-router",
-			want: []string{"stack before Vista"}, never: []string{"Without IP routing"}},
+			want: []string{"described for the stack"}, never: []string{"routing nothing"}},
 		"old router": {situation: old2003, want: []string{"This host routes"}, never: []string{"leave it out"}},
 		"no router":  {golden: "windows-2003-web", want: []string{"routing nothing"}, never: []string{"This host routes"}},
 	} {
