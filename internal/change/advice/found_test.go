@@ -143,7 +143,8 @@ func TestFoundInTheWild(t *testing.T) {
 		{"function with a number", `Edit-RegistryEntry "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" ` +
 			`"MaxUserPort" -Hex "fffe"`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\MaxUserPort = 65534: ignored`},
 		{"tunnel by a cmdlet", "Set-NetTeredoConfiguration -Type Disabled", "netsh:teredo/state = disabled: now-default"},
-		{"fewer ports", "netsh int ipv4 set dynamicport tcp start=10000 num=3000", "netsh:ip/dynamicport = 10000 3000: harmful"},
+		{"fewer ports", "netsh int ipv4 set dynamicport tcp start=10000 num=3000",
+			"netsh:ip/dynamicport = 10000 3000: harmful"},
 		{"driver of IPv6", "ndd -set /dev/ip6 ip6_send_redirects 0", "ndd:ip/ip6_send_redirects = 0: still-right"},
 		{"fewer slots", "sunrpc.tcp_max_slot_table_entries=128", "sunrpc.tcp_max_slot_table_entries = 128: harmful"},
 		{"live connection forgotten", "net.netfilter.nf_conntrack_tcp_timeout_max_retrans = 3",

@@ -16,7 +16,8 @@ func TestReleasesOfFreeBSDAndWindows(t *testing.T) {
 		situation, golden string
 		want, never       []string
 	}{
-		// kern.conftxt exists only in kernels with INCLUDE_CONFIG_FILE, kern.polling in those with polling.
+		// kern.conftxt exists only in kernels with INCLUDE_CONFIG_FILE, kern.polling in those with
+		// polling.
 		"show": {golden: "freebsd-5-firewall",
 			want: []string{"#   sysctl kern.polling\n"}, never: []string{"kern.conftxt"}},
 		"undo": {golden: "freebsd-5-firewall",
