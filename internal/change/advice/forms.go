@@ -47,8 +47,29 @@ var numbers = regexp.MustCompile(`^-?(?:0x[0-9a-fA-F]+|\d+)(?:[\s,]+-?(?:0x[0-9a
 var wordValued = regexp.MustCompile(`congestion_control|default_qdisc|cc\.algorithm|congctl\.selected|` +
 	`functions_default`)
 
+// treeOfNix is the path in front of a name in NixOS: boot.kernel.sysctl."NAME" = VALUE;.
+var treeOfNix = regexp.MustCompile(`^(?:[\w.]+\.)?sysctl\.(["'])`)
+
+// setOfNix is a set of NixOS on one line: boot.kernel.sysctl = { "NAME" = VALUE; };.
+var setOfNix = regexp.MustCompile(`^(?:[\w.]+\.)?sysctl\s*=\s*\{\s*(["'].+?)\s*\};?$`)
+
 // pair reads one name and one value that stand together in any of these forms.
 func (r *reader) pair(text string) bool {
+	if m := setOfNix.FindStringSubmatch(text); m != nil {
+		read, missed := false, false
+		for part := range strings.SplitSeq(strings.TrimSuffix(m[1], ";"), ";") {
+			if r.pair(strings.TrimSpace(part)) {
+				read = true
+			} else {
+				missed = true
+			}
+		}
+		if read && missed {
+			r.unread()
+		}
+		return read
+	}
+	text = treeOfNix.ReplaceAllString(text, "$1")
 	if m := inlineBlock.FindStringSubmatch(text); m != nil {
 		return r.block(m[1], m[2])
 	}

@@ -188,6 +188,19 @@ func TestBlockOfNix(t *testing.T) {
 	if diff := cmp.Diff([]string{"net.ipv4.tcp_sack = 0: harmful"}, short(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	got = judged(t, Target{}, "  boot.kernel.sysctl.\"net.ipv4.tcp_sack\" = 0;\n"+
+		"  boot.kernel.sysctl.\"net.ipv4.tcp_fin_timeout\" = lib.mkForce 60;\n"+
+		"  sysctl.\"net.core.default_qdisc\" = \"fq\";\n")
+	if diff := cmp.Diff([]string{"net.ipv4.tcp_sack = 0: harmful", "net.ipv4.tcp_fin_timeout = 60: now-default",
+		"net.core.default_qdisc = fq: still-right"}, short(got)); diff != "" {
+		t.Errorf("names behind their path (-want +got):\n%s", diff)
+	}
+	got = judged(t, Target{},
+		"boot.kernel.sysctl = { \"net.ipv4.tcp_sack\" = 0; \"net.core.default_qdisc\" = \"fq\"; };\n")
+	if diff := cmp.Diff([]string{"net.ipv4.tcp_sack = 0: harmful", "net.core.default_qdisc = fq: still-right"},
+		short(got)); diff != "" {
+		t.Errorf("a set on one line (-want +got):\n%s", diff)
+	}
 }
 
 // TestUnits: a unit of systemd runs programs, most of which set nothing, and an empty line takes
