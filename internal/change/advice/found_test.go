@@ -146,7 +146,8 @@ func TestFoundInTheWild(t *testing.T) {
 		{"fewer ports", "netsh int ipv4 set dynamicport tcp start=10000 num=3000",
 			"netsh:ip/dynamicport = 10000 3000: harmful"},
 		{"driver of IPv6", "ndd -set /dev/ip6 ip6_send_redirects 0", "ndd:ip/ip6_send_redirects = 0: still-right"},
-		{"fewer slots", "sunrpc.tcp_max_slot_table_entries=128", "sunrpc.tcp_max_slot_table_entries = 128: harmful"},
+		{"slots of NetApp", "sunrpc.tcp_max_slot_table_entries=128", "sunrpc.tcp_max_slot_table_entries = 128: still-right"},
+		{"fewer slots", "sunrpc.tcp_max_slot_table_entries=2", "sunrpc.tcp_max_slot_table_entries = 2: harmful"},
 		{"live connection forgotten", "net.netfilter.nf_conntrack_tcp_timeout_max_retrans = 3",
 			"net.netfilter.nf_conntrack_tcp_timeout_max_retrans = 3: harmful"},
 		{"checksums of both", `reg add "HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce}\0000" /v ` +
