@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/shell"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
@@ -33,18 +33,7 @@ func (a *app) mindRoot(command string) error {
 		a.warn("%s; this is the journal of your own user", why)
 		return nil
 	}
-	return statusError{exitNotPermitted, command + ": " + why, "sudo linerate " + a.typed()}
-}
-
-// typed returns the arguments as a shell takes them.
-func (a *app) typed() string {
-	words := make([]string, len(a.args))
-	for i, word := range a.args {
-		if words[i] = word; word == "" || strings.ContainsAny(word, " \t\n'\"\\$&;|<>()*?[]#~`!{}") {
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(words, " ")
+	return statusError{exitNotPermitted, command + ": " + why, "sudo linerate " + shell.Join(a.args)}
 }
 
 // rootJournal returns why root's journal matters to another user; empty: it has nothing in force.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/shell"
 	"github.com/linerate/linerate/internal/change/hazard"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
@@ -51,11 +52,11 @@ func (a *app) forbidden(dir string, err error) error {
 	if !errors.Is(err, fs.ErrPermission) || hintOf(err) != "" || os.Geteuid() == 0 {
 		return err
 	}
-	again := a.typed()
+	again := shell.Join(a.args)
 	switch {
 	case a.state != "":
 	case a.env("LINERATE_STATE") != "":
-		again = "--state " + dir + " " + again // sudo does not pass the variable on
+		again = "--state " + shell.Quote(dir) + " " + again // sudo does not pass the variable on
 	default:
 		return flagError{err, "--state DIR names a directory of your own; to change the host: sudo linerate " + again}
 	}

@@ -14,7 +14,6 @@ var (
 	ParsePreface    = parsePreface
 	ParseGreeting   = parseGreeting
 	ParseSSHConfig  = parseSSHConfig
-	ShellQuote      = shellQuote
 	Reachable       = reachable
 	WholeHello      = wholeHello
 	SSHArgs         = SSHTarget.args

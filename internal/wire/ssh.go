@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/linerate/linerate/internal/base/shell"
 )
 
 // SSHTarget is a far end reached over the user's own ssh.
@@ -170,11 +172,7 @@ func SSH(ctx context.Context, target string, command []string, options ...string
 	}
 	// ssh joins its arguments with blanks and the far shell splits them again, so each word is
 	// quoted for that shell.
-	words := make([]string, len(command))
-	for i, word := range command {
-		words[i] = shellQuote(word)
-	}
-	s, err := startSSH(append(t.args(options...), strings.Join(words, " ")))
+	s, err := startSSH(append(t.args(options...), shell.Join(command)))
 	if err != nil {
 		return nil, "", &Error{Op: op, Peer: t.String(), Kind: ErrUnreachable, Err: err}
 	}
@@ -241,17 +239,6 @@ func readGreeting(r *bufio.Reader) (int, error) {
 		seen += len(line)
 	}
 	return 0, errors.New("the far end printed much text, but no greeting of linerate")
-}
-
-// shellQuote quotes one word for a POSIX shell; ssh passes the command to the far user's shell as
-// one string.
-func shellQuote(word string) string {
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
-		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+", r)
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // sshStream is the standard input and output of a running ssh.

@@ -133,19 +133,6 @@ func TestSSHArgumentsAreOnlyArguments(t *testing.T) {
 	if diff := cmp.Diff([]string{"-T", "-l", "me", "-p", "2222", "--", "far"}, wire.SSHArgs(target, "-T")); diff != "" {
 		t.Error(diff)
 	}
-	for word, want := range map[string]string{
-		"serve":         "serve",
-		"--stdio":       "--stdio",
-		"/opt/my tools": "'/opt/my tools'",
-		"it's":          `'it'\''s'`,
-		"$(reboot)":     "'$(reboot)'",
-		"":              "''",
-		"a;b":           "'a;b'",
-	} {
-		if got := wire.ShellQuote(word); got != want {
-			t.Errorf("ShellQuote(%q) = %s, want %s", word, got, want)
-		}
-	}
 }
 
 func FuzzSSHOutput(f *testing.F) {

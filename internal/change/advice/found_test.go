@@ -141,7 +141,8 @@ func TestFoundInTheWild(t *testing.T) {
 			`reg add "%%n" /v "*TCPConnectionOffloadIPv4" /t REG_SZ /d "0" /f`, `registry:HKLM\SYSTEM\CurrentControlSet\` +
 			`Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\%%n\*TCPConnectionOffloadIPv4 = 0: ignored`},
 		{"function with a number", `Edit-RegistryEntry "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" ` +
-			`"MaxUserPort" -Hex "fffe"`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\MaxUserPort = 65534: ignored`},
+			`"MaxUserPort" -Hex "fffe"`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\` +
+			"MaxUserPort = 65534: ignored"},
 		{"tunnel by a cmdlet", "Set-NetTeredoConfiguration -Type Disabled", "netsh:teredo/state = disabled: now-default"},
 		{"fewer ports", "netsh int ipv4 set dynamicport tcp start=10000 num=3000",
 			"netsh:ip/dynamicport = 10000 3000: harmful"},

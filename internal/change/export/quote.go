@@ -5,15 +5,6 @@ import (
 	"strings"
 )
 
-// shQuote returns a text as one word of a POSIX shell. It adds quotes only where needed, for
-// readability.
-func shQuote(s string) string {
-	if s != "" && only(s, "_.-+,:/%@") {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
 // yamlQuote returns a double-quoted scalar of YAML 1.1 and 1.2: JSON strings are a part of both.
 //
 // U+0085, U+2028 and U+2029 are line breaks for YAML 1.1; json.Marshal escapes the last two.

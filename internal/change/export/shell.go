@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/shell"
 )
 
 //go:embed engine.sh
@@ -34,7 +36,7 @@ func (d *draft) program(settings []setting) string {
 		}
 		upper := strings.ToUpper(i.Variable)
 		fmt.Fprintf(&b, "%s=${LINERATE_%s:-${TUNED_%s:-}}\n", i.Variable, upper, i.Variable)
-		fmt.Fprintf(&b, "[ -n \"$%s\" ] || %s=%s\n\n", i.Variable, i.Variable, shQuote(i.Name))
+		fmt.Fprintf(&b, "[ -n \"$%s\" ] || %s=%s\n\n", i.Variable, i.Variable, shell.Quote(i.Name))
 	}
 	b.WriteString(section("core"))
 	var ways []string
@@ -47,7 +49,7 @@ func (d *draft) program(settings []setting) string {
 	list := func(name string, in []setting) {
 		fmt.Fprintf(&b, "\n%s() {\n", name)
 		for _, s := range in {
-			fmt.Fprintf(&b, "\tone \"$1\" %s %s %s", s.name(), shQuote(string(s.To)), s.way.kind)
+			fmt.Fprintf(&b, "\tone \"$1\" %s %s %s", s.name(), shell.Quote(string(s.To)), s.way.kind)
 			for _, a := range s.way.args {
 				b.WriteString(" " + a.sh())
 			}
@@ -76,7 +78,7 @@ func (s setting) name() string {
 			return arg{before: kind, link: a.link, after: "/" + rest, variable: a.variable}.sh()
 		}
 	}
-	return shQuote(string(s.Knob))
+	return shell.Quote(string(s.Knob))
 }
 
 // uses reports whether a setting uses the interface of a variable.
@@ -87,13 +89,13 @@ func (s setting) uses(variable string) bool {
 // sh returns an argument as a word of the shell.
 func (a arg) sh() string {
 	if a.link == "" {
-		return shQuote(a.before)
+		return shell.Quote(a.before)
 	}
 	quoted := func(s string) string {
 		if s == "" {
 			return ""
 		}
-		return shQuote(s)
+		return shell.Quote(s)
 	}
 	return quoted(a.before) + `"$` + a.variable + `"` + quoted(a.after)
 }

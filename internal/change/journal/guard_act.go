@@ -20,8 +20,8 @@ func (g *watch) endWriter() error {
 	// After SIGTERM a writer takes its trials back itself and reports that to its user.
 	g.config.EndWriter(false)
 	// In steps: the writer can have stood still as long as this process did.
-	timer := time.NewTicker(writerGrace / patienceSteps)
-	defer timer.Stop()
+	step := time.NewTicker(writerGrace / patienceSteps)
+	defer step.Stop()
 	for killed, steps := false, 0; ; {
 		select {
 		case message, alive := <-g.messages:
@@ -31,7 +31,7 @@ func (g *watch) endWriter() error {
 			if g.hear(message); !g.overdue() {
 				g.say("too late: the deadline had passed")
 			}
-		case <-timer.C:
+		case <-step.C:
 			if steps++; steps < patienceSteps {
 				continue
 			}
@@ -44,7 +44,7 @@ func (g *watch) endWriter() error {
 			g.say("the writer does not end: killing it")
 			g.config.EndWriter(true)
 			killed, steps = true, 0
-			timer.Reset(killGrace / patienceSteps)
+			step.Reset(killGrace / patienceSteps)
 		}
 	}
 }

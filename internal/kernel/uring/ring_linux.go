@@ -241,9 +241,18 @@ func (r *Ring) Enter(least int, most time.Duration) error {
 		ts = unix.NsecToTimespec(most.Nanoseconds())
 		arg.ts = uint64(uintptr(unsafe.Pointer(&ts)))
 	}
-	n, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(r.pending), uintptr(least),
-		enterGetEvents|enterExtArg, uintptr(unsafe.Pointer(&arg)), unsafe.Sizeof(arg))
+	err := r.enter(least, enterGetEvents|enterExtArg, unsafe.Pointer(&arg), unsafe.Sizeof(arg))
 	runtime.KeepAlive(&ts)
+	return err
+}
+
+// Submit hands what was queued to the kernel and does not wait. What the kernel does not take now
+// goes with the next call.
+func (r *Ring) Submit() error { return r.enter(0, 0, nil, 0) }
+
+func (r *Ring) enter(least int, flags uintptr, arg unsafe.Pointer, size uintptr) error {
+	n, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(r.pending), uintptr(least), flags,
+		uintptr(arg), size)
 	switch errno {
 	case 0:
 		r.pending -= uint32(n)
@@ -255,21 +264,6 @@ func (r *Ring) Enter(least int, most time.Duration) error {
 		return nil
 	}
 	return fmt.Errorf("enter io_uring: %w", errno)
-}
-
-// Submit hands what was queued to the kernel and does not wait. What the kernel does not take now
-// goes with the next call.
-func (r *Ring) Submit() error {
-	n, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(r.pending), 0, 0, 0, 0)
-	switch errno {
-	case 0:
-		r.pending -= uint32(n)
-		return nil
-	case unix.EINTR, unix.EAGAIN, unix.EBUSY:
-		r.pending = r.tail - atomic.LoadUint32(r.sqHead)
-		return nil
-	}
-	return fmt.Errorf("submit to io_uring: %w", errno)
 }
 
 // Next takes one completion; false: none is left.
