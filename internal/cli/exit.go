@@ -168,7 +168,7 @@ func (a *app) finish(err error) int {
 	if err == nil || err.Error() == "" {
 		return status
 	}
-	errorDocument(err).Print(a.err, "linerate", a.json)
+	errorDocument(a.forbidden(err)).Print(a.err, "linerate", a.json)
 	return status
 }
 

@@ -137,7 +137,7 @@ func (a *app) streaming(c *cobra.Command) *cobra.Command {
 		cmd.SetContext(ctx)
 		a.lines = &lines{w: a.out, stop: stop}
 		err := interruption(typed, run(cmd, args))
-		a.lines.end(err)
+		a.lines.end(a.forbidden(err))
 		if failed := a.lines.err; failed != nil {
 			return fmt.Errorf("write lines: %w", failed)
 		}

@@ -43,13 +43,22 @@ func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side stri
 	options.Patience = storagePatience
 	j, err := journal.Open(options)
 	a.printNotices(dir) // also of a guard whose journal was gone, and that Open has ended
-	return j, a.forbidden(dir, err)
+	return j, err
 }
 
-// forbidden adds what to do next to an error of a journal that this user may not open. A directory
+// forbidden adds what to do next to an error of a state directory that this user may not use. One
 // that is not trusted has a hint of its own, and sudo would not help there.
-func (a *app) forbidden(dir string, err error) error {
-	if !errors.Is(err, fs.ErrPermission) || hintOf(err) != "" || os.Geteuid() == 0 {
+func (a *app) forbidden(err error) error {
+	var at *fs.PathError
+	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &at) || hintOf(err) != "" || os.Geteuid() == 0 {
+		return err
+	}
+	dir, noDir := a.stateDir()
+	if noDir != nil {
+		return err
+	}
+	// mkdir names the first directory on the way that is not there.
+	if missing := at.Op == "mkdir" && inside(at.Path, dir); !missing && !inside(dir, at.Path) {
 		return err
 	}
 	again := shell.Join(a.args)
@@ -61,6 +70,12 @@ func (a *app) forbidden(dir string, err error) error {
 		return flagError{err, "--state DIR names a directory of your own; to change the host: sudo linerate " + again}
 	}
 	return flagError{err, "if " + dir + " is root's: sudo linerate " + again}
+}
+
+// inside reports whether a path is a directory or below it.
+func inside(dir, path string) bool {
+	way, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(way)
 }
 
 // takeOverdue takes back what the guard of a trial should have taken back, before a command does

@@ -23,8 +23,12 @@ func SafeState(fsys FS, names ...string) error {
 		return nil
 	}
 	for _, name := range names {
-		if err := disk.Trusted(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		var unsafe *TrustError
+		switch err := disk.Trusted(name); {
+		case errors.As(err, &unsafe):
 			return fmt.Errorf("state directory is not safe: %w", err)
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("check who may change the state directory: %w", err)
 		}
 	}
 	return nil
