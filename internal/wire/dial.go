@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// dialTimeout limits connection and handshake on the dialling side; three lost SYNs take 7 s.
+	// dialTimeout limits connection and handshake on the dialling side of a caller that has no limit
+	// of its own; three lost SYNs take 7 s.
 	dialTimeout = 10 * time.Second
 	// handshakeTimeout limits the time until a connection on the listening side has identified
 	// itself.
@@ -27,8 +28,9 @@ const wrongKeyAdvice = "use the key that `linerate serve` on the other host prin
 	"`linerate peers add` when it made one; that host may have revoked it since"
 
 // Dial opens a control channel to the `linerate serve` at addr (host:port, IPv6 literals in
-// brackets). It takes at most 10 s. Errors are *Error of kind ErrUnreachable, ErrWrongKey,
-// ErrNotLinerate or ErrPeerGone, with advice, or wrap the error of ctx.
+// brackets). It takes until the deadline of ctx, or at most 10 s without one. Errors are *Error of
+// kind ErrUnreachable, ErrWrongKey, ErrNotLinerate or ErrPeerGone, with advice, or wrap the error
+// of ctx.
 func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
 	return DialFrom(ctx, netip.Addr{}, addr, key)
 }
@@ -40,9 +42,10 @@ func DialFrom(ctx context.Context, from netip.Addr, addr string, key Key) (*Conn
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", op, addr, err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, dialTimeout)
+	bounded, cancel := patient(ctx)
 	defer cancel()
 	d := net.Dialer{Control: smallSegments}
+	d.Deadline, _ = bounded.Deadline()
 	if from.IsValid() {
 		d.LocalAddr = &net.TCPAddr{IP: from.AsSlice(), Zone: from.Zone()}
 	}
@@ -67,6 +70,15 @@ func DialFrom(ctx context.Context, from netip.Addr, addr string, key Key) (*Conn
 	return newConn(secure, nil, control(tcp), MaxMessageBytes, beatEvery), nil
 }
 
+// patient returns a context with a deadline. A user who waits longer for a host that is slow to
+// answer (--connect-timeout) means its handshake too.
+func patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, dialTimeout)
+}
+
 // controlSegmentBytes fits every path that carries IPv6, which must pass packets of 1280 bytes (RFC
 // 8200 §5).
 const controlSegmentBytes = 1280 - 40 - 20
@@ -88,10 +100,12 @@ func control(tcp *net.TCPConn) (hush func(time.Duration)) {
 	return func(d time.Duration) { setUserTimeout(tcp, d) }
 }
 
-// dialTCP connects as d specifies, within dialTimeout, and explains a failure. It disables
-// Multipath TCP, because the subject of a measurement is TCP.
+// dialTCP connects as d specifies, within dialTimeout unless d has a deadline, and explains a
+// failure. It disables Multipath TCP, because the subject of a measurement is TCP.
 func dialTCP(ctx context.Context, op, addr string, d net.Dialer) (*net.TCPConn, error) {
-	d.Timeout = dialTimeout
+	if d.Deadline.IsZero() {
+		d.Timeout = dialTimeout
+	}
 	d.SetMultipathTCP(false)
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err == nil {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/linerate/linerate/internal/base/testenv"
@@ -240,5 +241,26 @@ func TestPeerVanishes(t *testing.T) {
 		if _, err := conn.Receive(bounded(t)); !errors.Is(err, wire.ErrPeerGone) {
 			t.Errorf("%s: %v", side, err)
 		}
+	}
+}
+
+// TestDialHasTheTimeOfItsCaller: a user who gives a host five minutes to answer gives them to the
+// handshake too. A unit that is started by the connection may need most of them on a busy host.
+func TestDialHasTheTimeOfItsCaller(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{0: 10 * time.Second, time.Second: time.Second,
+		5 * time.Minute: 5 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, began := t.Context(), time.Now()
+			if given > 0 {
+				var end context.CancelFunc
+				ctx, end = context.WithTimeout(ctx, given)
+				defer end()
+			}
+			bounded, cancel := wire.Patient(ctx)
+			defer cancel()
+			if deadline, ok := bounded.Deadline(); !ok || deadline.Sub(began) != want {
+				t.Errorf("a caller with %v: %v, want %v", given, deadline.Sub(began), want)
+			}
+		})
 	}
 }

@@ -27,6 +27,7 @@ var (
 	HelloWithin     = handshakeTimeout
 	SilentBeats     = silentBeats
 	MaxInboxMessage = maxInboxMessages
+	Patient         = patient
 )
 
 // NewConnBeating is NewConn with another time between beats.
