@@ -136,6 +136,13 @@ func TestHostileTables(t *testing.T) {
 		"the same again": {func(asked []mib.OID, _ []mib.Binding) ([]mib.Binding, error) {
 			return []mib.Binding{{OID: asked[0], Value: int64(1)}}, nil
 		}, "goes in circles", 0},
+		"ever longer": {func(asked []mib.OID, _ []mib.Binding) ([]mib.Binding, error) {
+			var got []mib.Binding
+			for _, o := range asked {
+				got = append(got, mib.Binding{OID: append(append(mib.OID{}, o...), 1), Value: int64(1)})
+			}
+			return got, nil
+		}, "identifiers of more than 128 numbers", 0},
 		"one row an answer": {func(asked []mib.OID, got []mib.Binding) ([]mib.Binding, error) {
 			return got[:min(len(got), len(asked))], nil
 		}, "", 48},

@@ -34,6 +34,7 @@ const (
 	mostAsked = 2000 // requests: five times what all rows need from an agent that fills its answers
 	sideways  = 6    // columns of one request
 	perAnswer = 60   // bindings of one answer: some 1300 bytes, below the size where packets are cut
+	mostParts = 128  // numbers of an identifier (RFC 2578 §3.5)
 )
 
 // Table holds the rows of columns: by column, then by index as text.
@@ -122,6 +123,10 @@ func (w *walk) take(of []int, got []Binding) (moved bool) {
 		switch {
 		case b.End || !inside && b.OID.Compare(w.at[i]) > 0:
 			w.done[i], ended[i], moved = true, true, true
+			continue
+		case len(b.OID) > mostParts:
+			w.done[i], ended[i], moved = true, true, true
+			w.note("the agent has identifiers of more than %d numbers in table %v, and its rest is left out", mostParts, w.entry)
 			continue
 		case b.OID.Compare(w.at[i]) <= 0:
 			w.done[i], ended[i], moved = true, true, true
