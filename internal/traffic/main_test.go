@@ -56,6 +56,9 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	w := &world{nearControl: wire.NewConn(a), farControl: wire.NewConn(b), listener: listener}
+	for _, c := range []*wire.Conn{w.nearControl, w.farControl} {
+		c.Bear(time.Minute) // a machine that starves both ends silences neither
+	}
 	t.Cleanup(func() {
 		_ = w.nearControl.Close()
 		_ = w.farControl.Close()

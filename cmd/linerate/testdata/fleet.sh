@@ -2,13 +2,14 @@
 . "${0%/*}/fleetworld.sh"
 
 # judged ARGUMENT...: a rollout, begun anew after it is undone while its readings prove nothing: a machine without a CPU for
-# the traffic or for the hosts gives no proof.
+# the traffic or for the hosts gives no proof. $applied is the one that counts.
 judged() {
 	while :; do
 		fleet apply --yes --wait "$@" >applied && status=0 || status=$?
 		cat applied
+		applied=$(head -n 1 applied | sed 's/.* \(r[0-9a-f]*\):.*/\1/')
 		grep -q '^halted: the benefit is not proven' applied || return $status
-		fleet undo --yes --wait "$(head -n 1 applied | sed 's/.* \(r[0-9a-f]*\):.*/\1/')"
+		fleet undo --yes --wait "$applied"
 	done
 }
 
@@ -27,7 +28,7 @@ step kept
 judged $quick 'net.ipv4.tcp_wmem=4096 131072 4194304'
 holds '4096	131072	4194304' h1 h2 h3 || holds '4096 131072 4194304' h1 h2 h3
 for i in 1 2 3; do linerate history --state "$PWD/h$i/state" | grep -q committed; done
-kept=$(fleet rollouts --json | sed 's/.*"id":"\(r[0-9a-f]*\)".*/\1/')
+kept=$applied
 
 step harm
 if judged $quick 'net.ipv4.tcp_wmem=4096 4096 4096'; then exit 1; else echo "status $?"; fi
