@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 	"github.com/linerate/linerate/internal/kernel/procfs"
@@ -105,7 +105,7 @@ called, "network-or-server" leaves the two together.`,
 
 // mountStatsLine is the first line of each mount, of any file system (show_vfsstat in
 // fs/proc_namespace.c).
-var mountStatsLine = regexp.MustCompile(`(?m)^(?:no )?device .*mounted on .* with fstype `)
+var mountStatsLine = pattern.New(`(?m)^(?:no )?device .*mounted on .* with fstype `)
 
 // mountStats reads a recorded file. What surrounds the mounts of another host is not known.
 func (a *app) mountStats(name string) (func() ([]procfs.NFSMount, error), *hostfs.Tree, error) {

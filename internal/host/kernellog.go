@@ -1,12 +1,12 @@
 package host
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
@@ -46,19 +46,19 @@ const (
 // anchored, because other messages quote names that any user may choose.
 var spoken = []struct {
 	kind EventKind
-	form *regexp.Regexp
+	form *pattern.Pattern
 }{
 	// dev_watchdog in net/sched/sch_generic.c, before and since Linux 6.10.
-	{QueueTimeout, regexp.MustCompile(`^NETDEV WATCHDOG: (\S{1,15}) \([^)]*\): transmit queue \d+ timed out`)},
-	{QueueTimeout, regexp.MustCompile(prefix + `NETDEV WATCHDOG: (?:CPU: \d+: )?transmit queue \d+ timed out`)},
+	{QueueTimeout, pattern.New(`^NETDEV WATCHDOG: (\S{1,15}) \([^)]*\): transmit queue \d+ timed out`)},
+	{QueueTimeout, pattern.New(prefix + `NETDEV WATCHDOG: (?:CPU: \d+: )?transmit queue \d+ timed out`)},
 	// e1000, e1000e, igb, igc, ixgbe, i40e, ice.
-	{HardwareHang, regexp.MustCompile(prefix + `(?:Detected (?:Tx|Hardware) Unit Hang|[Tt]x hang \d+ detected|` +
+	{HardwareHang, pattern.New(prefix + `(?:Detected (?:Tx|Hardware) Unit Hang|[Tt]x hang \d+ detected|` +
 		`Reset adapter|initiating reset due to tx timeout|tx_timeout(?: recovery)?|transmit timed out)`)},
 	// __napi_poll in net/core/dev.c.
-	{NAPIBudget, regexp.MustCompile(prefix + `NAPI poll function \S+ returned \d+, exceeding its budget of \d+`)},
+	{NAPIBudget, pattern.New(prefix + `NAPI poll function \S+ returned \d+, exceeding its budget of \d+`)},
 	// phylib and most drivers.
-	{LinkDown, regexp.MustCompile(prefix + `(?:NIC )?(?:[A-Z][a-z]+ )?[Ll]ink (?:is )?[Dd]own`)},
-	{LinkUp, regexp.MustCompile(prefix + `(?:NIC )?(?:[A-Z][a-z]+ )?[Ll]ink (?:is )?[Uu]p`)},
+	{LinkDown, pattern.New(prefix + `(?:NIC )?(?:[A-Z][a-z]+ )?[Ll]ink (?:is )?[Dd]own`)},
+	{LinkUp, pattern.New(prefix + `(?:NIC )?(?:[A-Z][a-z]+ )?[Ll]ink (?:is )?[Uu]p`)},
 }
 
 // prefix is that of netdev_printk: driver and bus address, then the interface.

@@ -22,7 +22,7 @@ func appendMarkFrame(data []byte, salt [8]byte, records uint64) []byte {
 	start := len(data)
 	data = append(data, salt[:]...)
 	data = binary.LittleEndian.AppendUint64(data, records)
-	return binary.LittleEndian.AppendUint32(data, crc32.Checksum(data[start:], castagnoli))
+	return binary.LittleEndian.AppendUint32(data, crc32.Checksum(data[start:], castagnoli()))
 }
 
 // mark is the content of a mark.
@@ -46,7 +46,7 @@ func readMark(fsys FS, path string) (mark, error) {
 	}
 	for ; len(data) > 0; data = data[min(markFrameSize, len(data)):] {
 		m.frames++
-		if len(data) < markFrameSize || crc32.Checksum(data[:16], castagnoli) != binary.LittleEndian.Uint32(data[16:]) {
+		if len(data) < markFrameSize || crc32.Checksum(data[:16], castagnoli()) != binary.LittleEndian.Uint32(data[16:]) {
 			m.damaged = true
 			continue
 		}

@@ -1,8 +1,9 @@
 package advice
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // linuxTrees and freebsdTrees are the first parts of sysctl names, which distinguish the two
@@ -80,15 +81,15 @@ func (r *reader) sysctl(name, value string) bool {
 }
 
 // nextSetting is the beginning of another setting within a value.
-var nextSetting = regexp.MustCompile(`\s((?:net|kern)\.[\w.]+)\s*=\s*`)
+var nextSetting = pattern.New(`\s((?:net|kern)\.[\w.]+)\s*=\s*`)
 
 // assignmentLine is NAME = VALUE, with or without a comment after it. sysctl.conf has no comments
 // after a value, and the kernel refuses such a line; the author still means a comment
 // (sysctl.d(5)).
-var assignmentLine = regexp.MustCompile(`^(-?[A-Za-z_][\w./*%-]*)\s*\??=\s*("[^"]*"|'[^']*'|[^#]*)`)
+var assignmentLine = pattern.New(`^(-?[A-Za-z_][\w./*%-]*)\s*\??=\s*("[^"]*"|'[^']*'|[^#]*)`)
 
 // endOfString is the end of a text that echo writes into a file over several lines.
-var endOfString = regexp.MustCompile(`["']\s*>>?\s*[/$~]\S*\s*$`)
+var endOfString = pattern.New(`["']\s*>>?\s*[/$~]\S*\s*$`)
 
 // split takes a line of the form NAME = VALUE apart. Quotes around the whole value are
 // loader.conf's, rc.conf's and TuneD's, and no part of it; quotes within it stay.
@@ -151,11 +152,11 @@ func (r *reader) assignment(text string) bool {
 }
 
 // bootLineVariable is the variable that holds the kernel's command line in /etc/default/grub.
-var bootLineVariable = regexp.MustCompile(`^GRUB_CMDLINE_LINUX(?:_DEFAULT)?\s*=`)
+var bootLineVariable = pattern.New(`^GRUB_CMDLINE_LINUX(?:_DEFAULT)?\s*=`)
 
 // bootParameter is MODULE.NAME=VALUE on that line, which is what options MODULE NAME=VALUE is for a
 // driver built into the kernel. Source: Documentation/admin-guide/kernel-parameters.rst.
-var bootParameter = regexp.MustCompile(`^([a-z][\w-]*)\.(\w+)=(\S+)$`)
+var bootParameter = pattern.New(`^([a-z][\w-]*)\.(\w+)=(\S+)$`)
 
 // bootLine reads the parameters of modules on that line. Other parameters (isolcpus, mitigations,
 // iommu) are not network settings.
@@ -175,7 +176,7 @@ func (r *reader) bootLine(text string) bool {
 
 // kernelOptionLine is a line of a FreeBSD kernel configuration: capital letters, which no module of
 // Linux has.
-var kernelOptionLine = regexp.MustCompile(`^(?:options|device)\s+([A-Z][A-Z0-9_]+)(?:=(\S+))?\s*(?:#.*)?$`)
+var kernelOptionLine = pattern.New(`^(?:options|device)\s+([A-Z][A-Z0-9_]+)(?:=(\S+))?\s*(?:#.*)?$`)
 
 func (r *reader) kernelOption(text string) bool {
 	m := kernelOptionLine.FindStringSubmatch(text)
@@ -186,7 +187,7 @@ func (r *reader) kernelOption(text string) bool {
 }
 
 // moduleOptionsLine is a line of modprobe.d or the older modules.conf.
-var moduleOptionsLine = regexp.MustCompile(`^options\s+([a-z][\w-]*)\s+(.+)$`)
+var moduleOptionsLine = pattern.New(`^options\s+([a-z][\w-]*)\s+(.+)$`)
 
 func (r *reader) moduleOptions(text string) bool {
 	m := moduleOptionsLine.FindStringSubmatch(text)
@@ -213,7 +214,7 @@ func (r *reader) moduleParameters(module string, words []string) bool {
 
 // etcSystemLine is a line of /etc/system, which names a module before each variable except those of
 // the kernel itself.
-var etcSystemLine = regexp.MustCompile(`^set\s+(\w+):(\w+)\s*=\s*(\w+)`)
+var etcSystemLine = pattern.New(`^set\s+(\w+):(\w+)\s*=\s*(\w+)`)
 
 func (r *reader) etcSystem(text string) bool {
 	if m := etcSystemLine.FindStringSubmatch(text); m != nil {
@@ -233,11 +234,11 @@ func (r *reader) etcSystem(text string) bool {
 }
 
 // kernelVariableLine is a line of /etc/system for a variable of the kernel (system(5)).
-var kernelVariableLine = regexp.MustCompile(`^set\s+([a-z]\w+)\s*=\s*(\w+)$`)
+var kernelVariableLine = pattern.New(`^set\s+([a-z]\w+)\s*=\s*(\w+)$`)
 
 // driverConfLine is an entry of a driver's file on Solaris and illumos (driver.conf(5)): it ends in
 // a semicolon.
-var driverConfLine = regexp.MustCompile(`^(\w+)\s*=\s*([\w,]+)\s*;`)
+var driverConfLine = pattern.New(`^(\w+)\s*=\s*([\w,]+)\s*;`)
 
 func (r *reader) driverConf(text string) bool {
 	m := driverConfLine.FindStringSubmatch(text)
@@ -253,7 +254,7 @@ func (r *reader) driverConf(text string) bool {
 }
 
 // hostnameLine is the content of hostname.IF on Solaris 10: an address or a name, and the MTU.
-var hostnameLine = regexp.MustCompile(`^\S+\s+mtu\s+(\d+)$`)
+var hostnameLine = pattern.New(`^\S+\s+mtu\s+(\d+)$`)
 
 func (r *reader) hostname(text string) bool {
 	m := hostnameLine.FindStringSubmatch(text)
@@ -265,7 +266,7 @@ func (r *reader) hostname(text string) bool {
 
 // bareLine is a name and a value without a command or a file around them, as users pass them on:
 // "TcpWindowSize 131400".
-var bareLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s*[=: ]\s*("[^"]*"|[\w.,]+)$`)
+var bareLine = pattern.New(`^([A-Za-z_][\w.-]*)\s*[=: ]\s*("[^"]*"|[\w.,]+)$`)
 
 // bare reads such a line when the name alone identifies the setting.
 func (r *reader) bare(text string) bool {

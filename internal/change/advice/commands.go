@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // reads is the form of a reader of one program: the command, and the command whose output it is fed
@@ -452,7 +453,7 @@ func (r *reader) echo(c, _ command) bool {
 
 // groupIntoFile is the end of a group of commands whose output goes into a file: ) > FILE, or
 // } | sudo tee FILE.
-var groupIntoFile = regexp.MustCompile(`(?m)^\s*[)}]\s*(>|\|\s*(sudo )?tee\b)`)
+var groupIntoFile = pattern.New(`(?m)^\s*[)}]\s*(>|\|\s*(sudo )?tee\b)`)
 
 // cpusOfMask returns the CPUs of a mask as a list, 0-3 for f, and a text that is no mask unchanged.
 func cpusOfMask(mask string) string {

@@ -1,9 +1,10 @@
 package advice
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // namePattern matches the dotted name of a sysctl within a line; a star or an interface with a
@@ -12,46 +13,46 @@ const namePattern = `[a-z][a-z0-9_]*(?:\.[\w*/-]+)+`
 
 // namedValue is NAME VALUE, NAME: VALUE, NAME => VALUE or NAME = VALUE with quotes, commas and
 // semicolons around: lines of a page, YAML, JSON, Nix, Puppet and Ruby.
-var namedValue = regexp.MustCompile(
+var namedValue = pattern.New(
 	`^["'` + "`" + `]?(` + namePattern + `)["'` + "`" + `]?\s*(=>|\?=|=|:|\s)\s*(.+?)\s*[;,]?$`)
 
 // loneName is a line that holds the name alone: the head of a block in YAML or Puppet, a cell of a
 // table.
-var loneName = regexp.MustCompile(`^(?:-\s*)?(?:(?:name|key|title)\s*(?:=>|:|=)\s*)?["']?(` + namePattern +
+var loneName = pattern.New(`^(?:-\s*)?(?:(?:name|key|title)\s*(?:=>|:|=)\s*)?["']?(` + namePattern +
 	`)["']?\s*[:,]?(?:\s*do)?$`)
 
 // blockHead is the head of a resource that names its sysctl: sysctl { 'NAME':, sysctl_param 'NAME'
 // do, sysctl::value { "NAME": value => 1 }.
-var blockHead = regexp.MustCompile(`^[\w:]*sysctl[\w:]*\s*\{?\s*["'](` + namePattern + `)["']\s*(?::|do\b)?\s*(.*)$`)
+var blockHead = pattern.New(`^[\w:]*sysctl[\w:]*\s*\{?\s*["'](` + namePattern + `)["']\s*(?::|do\b)?\s*(.*)$`)
 
 // expected is the head of what a test of Puppet expects: contain_sysctl('NAME').with({.
-var expected = regexp.MustCompile(`\bcontain_sysctl\w*\(["'](` + namePattern + `)["']\)\.with\(\{?$`)
+var expected = pattern.New(`\bcontain_sysctl\w*\(["'](` + namePattern + `)["']\)\.with\(\{?$`)
 
 // valueLine is the value that belongs to a name above it.
-var valueLine = regexp.MustCompile(`^(?:-\s*)?["']?value["']?\s*(=>|:|=|\s)\s*(.+?)\s*,?\s*\}?$`)
+var valueLine = pattern.New(`^(?:-\s*)?["']?value["']?\s*(=>|:|=|\s)\s*(.+?)\s*,?\s*\}?$`)
 
 // inlineBlock is a name and a value in one mapping: { name: 'N', value: 'V' }, name=N value=V.
-var inlineBlock = regexp.MustCompile(`\b(?:name|key)["']?\s*[:=]\s*["']?(` + namePattern +
+var inlineBlock = pattern.New(`\b(?:name|key)["']?\s*[:=]\s*["']?(` + namePattern +
 	`)["']?[\s,]+.*?\bvalue["']?\s*[:=]\s*("[^"]*"|'[^']*'|[^,}]+?)\s*(?:\s\w+=.*|[,}].*)?$`)
 
 // attribute is a nested key of Chef: default['sysctl']['params']['net']['core']['rmem_max'] = 1.
 var (
-	attribute    = regexp.MustCompile(`^[\w.]*((?:\[:?["']?[\w.-]+["']?\])+)\s*=\s*(.+?)$`)
-	attributeKey = regexp.MustCompile(`\[:?["']?([\w.-]+)["']?\]`)
+	attribute    = pattern.New(`^[\w.]*((?:\[:?["']?[\w.-]+["']?\])+)\s*=\s*(.+?)$`)
+	attributeKey = pattern.New(`\[:?["']?([\w.-]+)["']?\]`)
 )
 
 // numbers is a value that a sysctl takes, or a word of one that takes words.
-var numbers = regexp.MustCompile(`^-?(?:0x[0-9a-fA-F]+|\d+)(?:[\s,]+-?(?:0x[0-9a-fA-F]+|\d+))*$`)
+var numbers = pattern.New(`^-?(?:0x[0-9a-fA-F]+|\d+)(?:[\s,]+-?(?:0x[0-9a-fA-F]+|\d+))*$`)
 
 // wordValued are the sysctls whose value is a word.
-var wordValued = regexp.MustCompile(`congestion_control|default_qdisc|cc\.algorithm|congctl\.selected|` +
+var wordValued = pattern.New(`congestion_control|default_qdisc|cc\.algorithm|congctl\.selected|` +
 	`functions_default`)
 
 // treeOfNix is the path in front of a name in NixOS: boot.kernel.sysctl."NAME" = VALUE;.
-var treeOfNix = regexp.MustCompile(`^(?:[\w.]+\.)?sysctl\.(["'])`)
+var treeOfNix = pattern.New(`^(?:[\w.]+\.)?sysctl\.(["'])`)
 
 // setOfNix is a set of NixOS on one line: boot.kernel.sysctl = { "NAME" = VALUE; };.
-var setOfNix = regexp.MustCompile(`^(?:[\w.]+\.)?sysctl\s*=\s*\{\s*(["'].+?)\s*\};?$`)
+var setOfNix = pattern.New(`^(?:[\w.]+\.)?sysctl\s*=\s*\{\s*(["'].+?)\s*\};?$`)
 
 // pair reads one name and one value that stand together in any of these forms.
 func (r *reader) pair(text string) bool {
@@ -203,7 +204,7 @@ func plainValue(value string) string {
 }
 
 // nixPriority is the function of Nix that ranks a value among others.
-var nixPriority = regexp.MustCompile(`^(?:lib\.)?mk(?:Default|Force|Override\s+\d+)\s+`)
+var nixPriority = pattern.New(`^(?:lib\.)?mk(?:Default|Force|Override\s+\d+)\s+`)
 
 // boolean writes the truth values of YAML and Ruby as the kernel has them.
 func boolean(value string) string {
@@ -217,14 +218,14 @@ func boolean(value string) string {
 }
 
 // bullet is what stands before an item of a list, and the mark of a quotation.
-var bullet = regexp.MustCompile(`^(?:[-*+•>]|\d+[.)])\s+`)
+var bullet = pattern.New(`^(?:[-*+•>]|\d+[.)])\s+`)
 
 // inlineCode is text between backquotes, one or three.
-var inlineCode = regexp.MustCompile("`+([^`]+)`+")
+var inlineCode = pattern.New("`+([^`]+)`+")
 
 // embedded is a setting somewhere in a line of a program that is not read: sed, docker run, a list
 // of lines for a file.
-var embedded = regexp.MustCompile(`(?:^|[\s"'/=,({|])(` + namePattern +
+var embedded = pattern.New(`(?:^|[\s"'/=,({|])(` + namePattern +
 	`)\s?=\s?("[^"]*"|'[^']*'|-?\d+(?:[ \t]+\d+)*|[a-z]\w*|\$\w+|\$?\{[^}]*\}+)`)
 
 // within reads settings that stand inside other text: between backquotes, or NAME=VALUE anywhere.
@@ -265,22 +266,22 @@ func (r *reader) lastPart(code string) bool {
 	return name != "" && r.sysctl(name, m[2])
 }
 
-var lastPartLine = regexp.MustCompile(`^([a-z]+_[a-z0-9_]+)\s*[:=]\s*(\d+)$`)
+var lastPartLine = pattern.New(`^([a-z]+_[a-z0-9_]+)\s*[:=]\s*(\d+)$`)
 
 // changed is a sentence that gives the value of before as well.
-var changed = regexp.MustCompile(`(?i)\b(?:change|from)\b.*\sto\s`)
+var changed = pattern.New(`(?i)\b(?:change|from)\b.*\sto\s`)
 
 // helper is a function or a script of the text's author that takes a name and a value:
 // set_sysctl NAME VALUE. It is one word, because a sentence has several before the name.
-var helper = regexp.MustCompile(`^[\w./-]+\s+["']?(` + namePattern + `)["']?\s+("[^"]*"|'[^']*'|-?\d+)` +
+var helper = pattern.New(`^[\w./-]+\s+["']?(` + namePattern + `)["']?\s+("[^"]*"|'[^']*'|-?\d+)` +
 	`(?:\s+(?:"[^"]*"|'[^']*'))*\s*(?:#.*)?$`)
 
 // mentioned is the name of a sysctl and, anywhere behind it, a number: advice in a form that is not
 // read.
-var mentioned = regexp.MustCompile(`(?:^|[\s"'` + "`" + `(|])(` + namePattern + `)["'` + "`" + `]?[\s:=|(].*\d`)
+var mentioned = pattern.New(`(?:^|[\s"'` + "`" + `(|])(` + namePattern + `)["'` + "`" + `]?[\s:=|(].*\d`)
 
 // taskTitle is the name of a task of Ansible, which is a sentence.
-var taskTitle = regexp.MustCompile(`^(?:-\s+)?name:\s+["']?(?:[A-Z][a-z]+\s|\S+\s+to\s)`)
+var taskTitle = pattern.New(`^(?:-\s+)?name:\s+["']?(?:[A-Z][a-z]+\s|\S+\s+to\s)`)
 
 // mentions reports whether a line gives a value for a setting in words.
 func mentions(text string) bool {
@@ -297,7 +298,7 @@ func mentions(text string) bool {
 
 // variablePattern are the forms in which scripts, templates and pages leave a value open: $NAME,
 // %NAME%, %%i, {{ name }}, <value>, @NAME@, an ellipsis.
-var variablePattern = regexp.MustCompile(`\$\w|\$[({]|%%?\w+|\{\{|<[\w /-]+>|` +
+var variablePattern = pattern.New(`\$\w|\$[({]|%%?\w+|\{\{|<[\w /-]+>|` +
 	`@\w+@|^\.\.\.$|…|^[A-Z]$|^[NX]+$|^\{\w*\}`)
 
 // isVariable reports whether a value is left open. A bare word such as bytes is not: the range of
@@ -305,55 +306,55 @@ var variablePattern = regexp.MustCompile(`\$\w|\$[({]|%%?\w+|\{\{|<[\w /-]+>|` +
 func isVariable(value string) bool { return variablePattern.MatchString(value) }
 
 // quotedText is a string of another language.
-var quotedText = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
+var quotedText = pattern.New(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 
 // settingCommands are the commands that are read out of strings and out of the middle of a line:
 // they have no other use than to set something.
-var settingCommands = regexp.MustCompile(`(?i)^\s*(?:sudo\s+)?(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|` +
+var settingCommands = pattern.New(`(?i)^\s*(?:sudo\s+)?(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|` +
 	`netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
 	`sysctl|ethtool|ifconfig\s+\S+\s+(?:mtu|txqueuelen)|(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
 
 // writesKernel is a command that writes a file of the kernel, also in a loop.
-var writesKernel = regexp.MustCompile(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*` +
+var writesKernel = pattern.New(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*` +
 	`(?:>|\btee(?:\s+-a)?)\s*["']?(?:/proc/sys/|/proc/irq/|/sys/|\$\w)`)
 
 // augeasSet is a change of a file by augeas: set NAME VALUE, in quotes.
-var augeasSet = regexp.MustCompile(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+)/)?(` + namePattern +
+var augeasSet = pattern.New(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+)/)?(` + namePattern +
 	`)\s+("[^"]*"|'[^']*'|[^\s"']+)\s*["']`)
 
 // itemWithin are the parameters of Set-ItemProperty without the command, which is on another line.
-var itemWithin = regexp.MustCompile(`(?i)^\s*["']?\s*-name\s+["']?(\w+)["']?\s+-value\s+["']?(0x[0-9a-f]+|\d+)\b`)
+var itemWithin = pattern.New(`(?i)^\s*["']?\s*-name\s+["']?(\w+)["']?\s+-value\s+["']?(0x[0-9a-f]+|\d+)\b`)
 
 // argumentList are the words of a command in a list of strings: ["sysctl", "-w", "a.b=1"].
 var (
-	argumentList   = regexp.MustCompile(`[\[(]\s*(?:"[^"]*"|'[^']*')(?:\s*,\s*(?:"[^"]*"|'[^']*')){2,}\s*[\])]`)
-	betweenStrings = regexp.MustCompile(`["']\s*,\s*["']`)
+	argumentList   = pattern.New(`[\[(]\s*(?:"[^"]*"|'[^']*')(?:\s*,\s*(?:"[^"]*"|'[^']*')){2,}\s*[\])]`)
+	betweenStrings = pattern.New(`["']\s*,\s*["']`)
 )
 
 // pairOfStrings is a name and a value as two strings of a program: ("net.core.rmem_max", "1").
-var pairOfStrings = regexp.MustCompile(`[({\[]\s*["'](` + namePattern + `)["']\s*,\s*["']([^"']+)["']\s*[)}\]]`)
+var pairOfStrings = pattern.New(`[({\[]\s*["'](` + namePattern + `)["']\s*,\s*["']([^"']+)["']\s*[)}\]]`)
 
 // regArguments are the arguments of reg add, which another function runs.
-var regArguments = regexp.MustCompile(`(?i)\badd\s+["'](hk\w+\\[^"']+)["']\s+` +
+var regArguments = pattern.New(`(?i)\badd\s+["'](hk\w+\\[^"']+)["']\s+` +
 	`/v\s+["']?(\w+)["']?\s+/t\s+\w+\s+/d\s+["']?(\w+)`)
 
 // registryCall is a function of a script with a key, a name and a number: R "HKLM:\…" "NAME" 1.
-var registryCall = regexp.MustCompile(`(?i)^[\w-]+\s+["'](hk\w+:?\\[^"']+)["']\s+` +
+var registryCall = pattern.New(`(?i)^[\w-]+\s+["'](hk\w+:?\\[^"']+)["']\s+` +
 	`["'](\w+)["']\s+["']?(0x[0-9a-f]+|\d+)["']?` +
 	`(?:\s+["']?dword["']?)?\s*$`)
 
 // asksFor stands before the name of a command that is looked for and not run.
-var asksFor = regexp.MustCompile(`(?i)get-(?:command|help)\s+$`)
+var asksFor = pattern.New(`(?i)get-(?:command|help)\s+$`)
 
 // cmdletWithin is a cmdlet anywhere in a line, up to the end of its pipeline.
-var cmdletWithin = regexp.MustCompile(`(?i)\b(?:set|enabled?|disabled?)-net(?:adap|tcp|udp|offload|ip)\w+\b[^|;}]*`)
+var cmdletWithin = pattern.New(`(?i)\b(?:set|enabled?|disabled?)-net(?:adap|tcp|udp|offload|ip)\w+\b[^|;}]*`)
 
 // afterDo is what a loop of a batch file runs.
-var afterDo = regexp.MustCompile(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
+var afterDo = pattern.New(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
 
 // setRegistry is a function of a script with the parameters of Set-ItemProperty, or with a path, a
 // name and -Dec or -Hex.
-var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+(?:-path\s+` + registryPath + `.*\s-name\s.*\s-value|` +
+var setRegistry = pattern.New(`(?i)^\s*[\w-]+\s+(?:-path\s+` + registryPath + `.*\s-name\s.*\s-value|` +
 	registryPath + `.*\s["']?\w+["']?\s+-(?:dec|hex))\s`)
 
 // registryPath begins a path of the registry, or a variable that has one.
@@ -361,12 +362,12 @@ const registryPath = `["']?(?:(?:registry::)?hk\w+:?\\|\$\w)`
 
 // registryTriple is a name, a type and a value in the call of a script's own function: call :reg
 // "%KEY%" TcpTimedWaitDelay REG_DWORD 30.
-var registryTriple = regexp.MustCompile(
+var registryTriple = pattern.New(
 	`([A-Za-z]\w+)["']?[\s,]+["']?REG_(?:DWORD|SZ)["']?[\s,]+["']?(0x[0-9a-fA-F]+|\d+)\b`)
 
 // nicKeyword is a keyword of a NIC and its value in a table of PowerShell or another language; the
 // star marks the names that Microsoft has standardised.
-var nicKeyword = regexp.MustCompile(`["'](\*[A-Za-z]\w+)["']\s*[=:,]\s*["']?(\w+)["']?`)
+var nicKeyword = pattern.New(`["'](\*[A-Za-z]\w+)["']\s*[=:,]\s*["']?(\w+)["']?`)
 
 // quoted reads the commands in the strings of a program: os.system("netsh …"), exec('ndd …'), a
 // list of commands, and cmdlets in a pipeline.
@@ -443,10 +444,10 @@ func (r *reader) quoted(text string) bool {
 }
 
 // call is a function of a program that sets a sysctl: os.sysctl("net.inet.tcp.tso", 1).
-var call = regexp.MustCompile(`(?i)sysctl\w*\(\s*["'](` + namePattern + `)["']\s*,\s*["']?(-?\w+)["']?\s*[,)]`)
+var call = pattern.New(`(?i)sysctl\w*\(\s*["'](` + namePattern + `)["']\s*,\s*["']?(-?\w+)["']?\s*[,)]`)
 
 // quotedSetting is a setting that is one word of a list: "net.core.rmem_max=16777216".
-var quotedSetting = regexp.MustCompile(`["'](` + namePattern + `\s*=\s*[^"']+)["']`)
+var quotedSetting = pattern.New(`["'](` + namePattern + `\s*=\s*[^"']+)["']`)
 
 // list reads several settings of one line, each in its quotes, as a loop of a shell has them.
 func (r *reader) list(text string) bool {

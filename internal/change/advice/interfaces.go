@@ -2,10 +2,10 @@ package advice
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/change/bootconf"
 )
 
@@ -18,8 +18,8 @@ type interfaceFile struct {
 }
 
 var (
-	keyfileHead = regexp.MustCompile(`(?m)^\[connection\]\s*$`)
-	netplanHead = regexp.MustCompile(`(?m)^\s+(?:ethernets|bonds|bridges|vlans|wifis):\s*$`)
+	keyfileHead = pattern.New(`(?m)^\[connection\]\s*$`)
+	netplanHead = pattern.New(`(?m)^\s+(?:ethernets|bonds|bridges|vlans|wifis):\s*$`)
 )
 
 // name returns the interface, or a star.
@@ -135,14 +135,14 @@ var netplanOffloads = map[string]string{
 }
 
 var (
-	keyLine    = regexp.MustCompile(`^([A-Za-z][\w.-]*)\s*=\s*(.*)$`)
-	linkKey    = regexp.MustCompile(`^[A-Z]\w+$`)
-	yamlLine   = regexp.MustCompile(`^([a-z][\w.*-]*):(?:\s+(\S.*?))?\s*(?:#.*)?$`)
-	stanza     = regexp.MustCompile(`^(?:iface|auto|allow-hotplug|allow-auto|source|mapping)\s+(\S+)`)
-	stanzaWord = regexp.MustCompile(`^(mtu|txqueuelen|offload-[\w-]+|` +
+	keyLine    = pattern.New(`^([A-Za-z][\w.-]*)\s*=\s*(.*)$`)
+	linkKey    = pattern.New(`^[A-Z]\w+$`)
+	yamlLine   = pattern.New(`^([a-z][\w.*-]*):(?:\s+(\S.*?))?\s*(?:#.*)?$`)
+	stanza     = pattern.New(`^(?:iface|auto|allow-hotplug|allow-auto|source|mapping)\s+(\S+)`)
+	stanzaWord = pattern.New(`^(mtu|txqueuelen|offload-[\w-]+|` +
 		`hardware-dma-ring-[\w-]+|hardware-irq-coalesce-[\w-]+)\s+(\S+)$`)
-	stanzaHooks = regexp.MustCompile(`^(?:pre-up|up|post-up)\s+(\S.*)$`)
-	stanzaDown  = regexp.MustCompile(`^(?:pre-down|down|post-down)\s`)
+	stanzaHooks = pattern.New(`^(?:pre-up|up|post-up)\s+(\S.*)$`)
+	stanzaDown  = pattern.New(`^(?:pre-down|down|post-down)\s`)
 )
 
 // interfaceLine reads a line of one of these files.
@@ -271,7 +271,7 @@ var rcSwitches = map[string]string{
 }
 
 // rcOthers are variables of rc.conf that name, address and start something.
-var rcOthers = regexp.MustCompile(`^(?:hostname|defaultrouter|ipv6_defaultrouter|cloned_interfaces|` +
+var rcOthers = pattern.New(`^(?:hostname|defaultrouter|ipv6_defaultrouter|cloned_interfaces|` +
 	`wlans_\w+|vlans_\w+|` +
 	`create_args_\w+|static_routes|route_\w+|kld_list|keymap|\w+_enable|\w+_flags|jail_\w+|dumpdev|zfs_\w+)$`)
 

@@ -1,17 +1,18 @@
 package advice
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // Tags of HTML that end a piece of text, that separate cells, and that only format. Angle brackets
 // of anything else stay: route add <net>, 2>&1, <EOF.
 var (
-	breaking = regexp.MustCompile(`(?i)</?(?:p|br|li|ul|ol|tr|div|pre|table|tbody|thead|h[1-6]|dt|dd|blockquote)` +
+	breaking = pattern.New(`(?i)</?(?:p|br|li|ul|ol|tr|div|pre|table|tbody|thead|h[1-6]|dt|dd|blockquote)` +
 		`(?:\s[^<>]*)?/?>`)
-	cell   = regexp.MustCompile(`(?i)<t[dh](?:\s[^<>]*)?>`)
-	format = regexp.MustCompile(`(?i)</t[dh]>|</?(?:code|b|i|em|strong|tt|kbd|samp|span|font|a|u|small|nobr|var)` +
+	cell   = pattern.New(`(?i)<t[dh](?:\s[^<>]*)?>`)
+	format = pattern.New(`(?i)</t[dh]>|</?(?:code|b|i|em|strong|tt|kbd|samp|span|font|a|u|small|nobr|var)` +
 		`(?:\s[^<>]*)?>`)
 )
 
@@ -48,7 +49,7 @@ func pieces(text string) []string {
 }
 
 // rule is the line below the head of a table: |---|:--:|.
-var tableRule = regexp.MustCompile(`^\|?[\s:|+-]*-[\s:|+-]*$`)
+var tableRule = pattern.New(`^\|?[\s:|+-]*-[\s:|+-]*$`)
 
 // columns are the words at the head of a column of values, best first. A table of what to set often
 // has a column of defaults as well.

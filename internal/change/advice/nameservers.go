@@ -1,12 +1,13 @@
 package advice
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // namedStatement is a statement of named.conf: the first of a line, or behind another or a brace.
-var namedStatement = regexp.MustCompile(`(?:^|[;{}])\s*([a-z][a-z-]+)\s+("[^"]*"|[^\s;{}"]+)\s*;`)
+var namedStatement = pattern.New(`(?:^|[;{}])\s*([a-z][a-z-]+)\s+("[^"]*"|[^\s;{}"]+)\s*;`)
 
 // named reads the statements of a line of named.conf.
 func (r *reader) named(text string) (found bool) {
@@ -42,11 +43,11 @@ func namedComment(text string) int {
 }
 
 // namedBlock begins a block that named.conf has.
-var namedBlock = regexp.MustCompile(`(?m)^[ \t]*(?:options|view\s+\S+(?:\s+IN)?|zone\s+\S+(?:\s+IN)?)\s*\{`)
+var namedBlock = pattern.New(`(?m)^[ \t]*(?:options|view\s+\S+(?:\s+IN)?|zone\s+\S+(?:\s+IN)?)\s*\{`)
 
 // blockComment is a comment of C. In front of it stands nothing, a blank or the end of a statement:
 // /proc/sys/* in a sentence begins none.
-var blockComment = regexp.MustCompile(`(?s)(^|[\s;{}])/\*.*?\*/`)
+var blockComment = pattern.New(`(?s)(^|[\s;{}])/\*.*?\*/`)
 
 // withoutBlockComments takes the comments of several lines out of a text with named.conf in it. The
 // lines keep their numbers.
@@ -60,7 +61,7 @@ func withoutBlockComments(text string) string {
 }
 
 // unboundLine is a line of unbound.conf(5).
-var unboundLine = regexp.MustCompile(`^([a-z][a-z-]+):\s+("[^"]*"|\S+)(?:\s+#.*)?$`)
+var unboundLine = pattern.New(`^([a-z][a-z-]+):\s+("[^"]*"|\S+)(?:\s+#.*)?$`)
 
 // unbound reads a line of unbound.conf. Many formats have a name and a colon: only options that are
 // known count, and all of those but prefetch have a hyphen.

@@ -1,9 +1,10 @@
 package advice
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // ndd reads `ndd -set /dev/tcp PARAMETER VALUE` of Solaris; -get sets nothing. HP-UX has a program
@@ -216,7 +217,7 @@ func (r *reader) reg(c, _ command) bool {
 const nicClass = `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}`
 
 // nicLoop is a loop of a batch file over what reg finds below that key.
-var nicLoop = regexp.MustCompile(`(?i)for\s+/f[^\n]*?(%%\w)\s+in\s*\([^\n]*reg(?:\.exe)?\s+query[^\n]*\{4d36e972-`)
+var nicLoop = pattern.New(`(?i)for\s+/f[^\n]*?(%%\w)\s+in\s*\([^\n]*reg(?:\.exe)?\s+query[^\n]*\{4d36e972-`)
 
 // nicKeys returns the variables of such loops, in small letters.
 func nicKeys(text string) map[string]bool {
@@ -243,7 +244,7 @@ func (r *reader) service(c, _ command) bool {
 
 // mountedLine is a line of fstab: device, mount point, type, options. The device of NFS is
 // HOST:PATH, which no other has (fstab(5), nfs(5)).
-var mountedLine = regexp.MustCompile(`^\S+:\S+\s+(/\S*)\s+nfs[34]?\s+(\S+)`)
+var mountedLine = pattern.New(`^\S+:\S+\s+(/\S*)\s+nfs[34]?\s+(\S+)`)
 
 func (r *reader) mounted(text string) bool {
 	m := mountedLine.FindStringSubmatch(text)

@@ -1,9 +1,9 @@
 package advice
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -62,7 +62,7 @@ type reader struct {
 }
 
 // variableUse is the use of a variable, in a shell, in a batch file or in PowerShell.
-var variableUse = regexp.MustCompile(`\$\{?([A-Za-z_]\w*)|%([A-Za-z_]\w*)%`)
+var variableUse = pattern.New(`\$\{?([A-Za-z_]\w*)|%([A-Za-z_]\w*)%`)
 
 // usedVariables returns the names of the variables that a text uses.
 func usedVariables(text string) map[string]bool {
@@ -208,41 +208,41 @@ func (r *reader) unread() {
 
 // shellVariable is an assignment of the shell, which stands no blanks around the sign and no dots
 // in the name.
-var shellVariable = regexp.MustCompile(`^(?:export |local |readonly |set )?[A-Za-z_]\w*\+?=`)
+var shellVariable = pattern.New(`^(?:export |local |readonly |set )?[A-Za-z_]\w*\+?=`)
 
 // modulesOfNix is the list of modules that NixOS loads: it loads code and sets nothing.
-var modulesOfNix = regexp.MustCompile(`^boot\.(?:initrd\.)?(?:available)?[kK]ernelModules\s*=`)
+var modulesOfNix = pattern.New(`^boot\.(?:initrd\.)?(?:available)?[kK]ernelModules\s*=`)
 
 // looksLikeSetting distinguishes an unknown assignment from a sentence: one word, an equals sign,
 // and text after it.
-var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
+var looksLikeSetting = pattern.New(`^[\w./:*-]+\s*=\s*\S`)
 
 // headOfBlock begins a list, a set or a text of Nix or another language; its content is on lines
 // of its own, or has no number.
-var headOfBlock = regexp.MustCompile(`^[A-Za-z_]\w*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
+var headOfBlock = pattern.New(`^[A-Za-z_]\w*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
 
 // counted is an assignment of what the shell works out.
-var counted = regexp.MustCompile(`^\w+=\$\(\([^()]*\)\)$`)
+var counted = pattern.New(`^\w+=\$\(\([^()]*\)\)$`)
 
 // listInCode are several commands within one pair of backquotes.
-var listInCode = regexp.MustCompile(
+var listInCode = pattern.New(
 	"(?i)`\\s*(?:netsh|reg add|(?:set|new|enable|disable)-\\w+|sysctl|ethtool)\\s[^`]*;[^`]*`")
 
 // hidden is a command that sets something of the network, in a line of a form that is not read.
-var hidden = regexp.MustCompile(`(?i)\b(?:netsh\s+int\w*\s+\w+\s+set|` +
+var hidden = pattern.New(`(?i)\b(?:netsh\s+int\w*\s+\w+\s+set|` +
 	`reg(?:\.exe)?\s+add\s+\S*hk|ethtool\s+-[KGCLA]\s|` +
 	`(?:set|enable|disable)-netadapter(?:lso|rsc|rss|checksum|advanced)\w*\s+-|sysctl\s+-w\s+\w+\.|` +
 	`ifconfig\s+\S+\s+(?:mtu|txqueuelen)\s|ip\s+link\s+set\s+\S.*\s(?:mtu|txqueuelen)\s)|["']802-3-ethernet\.mtu["']`)
 
 // tableOfNet is a row of a table for a name below net that no system here has, for two names, or
 // for a keyword of a NIC, with a number.
-var tableOfNet = regexp.MustCompile("^\\|\\s*`\\*[A-Z]\\w+`\\s*\\|.*\\d|" +
+var tableOfNet = pattern.New("^\\|\\s*`\\*[A-Z]\\w+`\\s*\\|.*\\d|" +
 	"^\\|\\s*[`\"]?net\\.[a-z][a-z0-9_]*(?:\\.\\w+)+[`\"]?\\s*[,|].*\\|.*\\d")
 
 // prompt is the prompt of a shell before a command, in texts copied from a terminal: "# ",
 // "Solaris# ", "root@host:~# ", "[root@host ~]# ", "$", "C:\>", "PS C:\> ". The sign may have
 // got lost behind "[root@host ~]".
-var prompt = regexp.MustCompile(`^(?:(?:PS )?(?:\[[^\]]*\]|[\w.@~:/\\-]*)\s?[#$%>]\s*|\[\w+@[^\]]*\]\s+)`)
+var prompt = pattern.New(`^(?:(?:PS )?(?:\[[^\]]*\]|[\w.@~:/\\-]*)\s?[#$%>]\s*|\[\w+@[^\]]*\]\s+)`)
 
 // uncommented returns the commands of a line, or false for a comment.
 //
@@ -266,7 +266,7 @@ func (r *reader) uncommented(text string) ([]command, bool) {
 
 // runner is the name of a function of a script that runs the command behind it. It is in small
 // letters, which a sentence does not begin with.
-var runner = regexp.MustCompile(`^(?:run|exec|execute|safe|try|retry|quiet|silent|do)(?:_\w+)?$`)
+var runner = pattern.New(`^(?:run|exec|execute|safe|try|retry|quiet|silent|do)(?:_\w+)?$`)
 
 // unitSections are sections of systemd's units whose other lines set nothing of the network.
 var unitSections = map[string]bool{"Unit": true, "Service": true, "Install": true, "Timer": true, "Socket": true,
@@ -274,10 +274,10 @@ var unitSections = map[string]bool{"Unit": true, "Service": true, "Install": tru
 	"VLAN": true, "Bond": true, "WireGuard": true, "WireGuardPeer": true, "RoutingPolicyRule": true}
 
 // unitKey is a key of a unit. A script that writes one goes on behind it with lines of its own.
-var unitKey = regexp.MustCompile(`^[A-Z][A-Za-z]+\s*=`)
+var unitKey = pattern.New(`^[A-Z][A-Za-z]+\s*=`)
 
 // unitCommand is what stands before a command of a systemd unit (systemd.service(5)).
-var unitCommand = regexp.MustCompile(`^Exec(?:Start|Stop|Reload)(?:Pre|Post)?\s*=\s*[-@:+!]*`)
+var unitCommand = pattern.New(`^Exec(?:Start|Stop|Reload)(?:Pre|Post)?\s*=\s*[-@:+!]*`)
 
 // command passes a command to its reader.
 func (r *reader) command(c, from command) bool {

@@ -1,9 +1,10 @@
 package advice
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // cmdlets are the commands of PowerShell that set what netsh and the registry set, by their names
@@ -57,10 +58,10 @@ func adapterSwitch(name string) (noun, value string, ok bool) {
 }
 
 // unreadCmdlet are the other commands that set something of the network, and misspelt ones.
-var unreadCmdlet = regexp.MustCompile(`^(?:set|enabled?|disabled?|new)-(?:net(?:adap|tcp|udp|offload|ip|qos)|smb)\w*$`)
+var unreadCmdlet = pattern.New(`^(?:set|enabled?|disabled?|new)-(?:net(?:adap|tcp|udp|offload|ip|qos)|smb)\w*$`)
 
 // notTuning are commands of the same modules that give addresses, names and filters.
-var notTuning = regexp.MustCompile(`^(?:set|enable|disable|new|remove)-(?:netipaddress|netroute|netipsec\w*|` +
+var notTuning = pattern.New(`^(?:set|enable|disable|new|remove)-(?:netipaddress|netroute|netipsec\w*|` +
 	`netadapter|netadapterbinding|netfirewall\w*|netipconfiguration|smbshare|smbmapping|netneighbor|` +
 	`nettransportfilter)$`)
 
@@ -271,8 +272,8 @@ func (r *reader) namedParameters(prefix string, words []string) {
 }
 
 var (
-	tableOfKey = regexp.MustCompile(`(?i)^["'](hk\w+:?\\[^"']+)["']\s*=\s*@\{$`)
-	tableValue = regexp.MustCompile(`^["']?([A-Za-z]\w+)["']?\s*=\s*(0x[0-9a-fA-F]+|\d+)\s*;?$`)
+	tableOfKey = pattern.New(`(?i)^["'](hk\w+:?\\[^"']+)["']\s*=\s*@\{$`)
+	tableValue = pattern.New(`^["']?([A-Za-z]\w+)["']?\s*=\s*(0x[0-9a-fA-F]+|\d+)\s*;?$`)
 )
 
 // keyTable reads a table of PowerShell that has a registry key and, below it, names and numbers.

@@ -1,15 +1,16 @@
 package advice
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // sectionLine is the head of a section of an ini file.
-var sectionLine = regexp.MustCompile(`^\[([A-Za-z_][\w.:-]*)\]$`)
+var sectionLine = pattern.New(`^\[([A-Za-z_][\w.:-]*)\]$`)
 
 // sysctlSection is a section that only TuneD has, at any place of the file.
-var sysctlSection = regexp.MustCompile(`(?m)^\s*\[sysctl\]\s*$`)
+var sysctlSection = pattern.New(`(?m)^\s*\[sysctl\]\s*$`)
 
 // sectionHead remembers the section that lines belong to. Other programs have a [main] too, so only
 // what follows one is taken for TuneD's.

@@ -1,8 +1,9 @@
 package advice
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // Forms in which sentences give a value for a setting. Each names the setting by a name that can
@@ -10,20 +11,20 @@ import (
 // understood, and no value is guessed.
 var (
 	// a DWORD named NAME … NUMBER: the number may come in the next sentence.
-	dwordNamed = regexp.MustCompile(
+	dwordNamed = pattern.New(
 		`(?i)\b(?:DWORD|registry value|registry entry)(?:\s+value)?,?\s+(?:named|called)\s+["']?(\w+)["']?`)
 	// NAME should be set to N, set NAME to N, NAME must be N.
-	shouldBe = regexp.MustCompile(`\b([A-Za-z][\w.]*)["']?\s+(?:should|must)\s+be\s+(?:set\s+to\s+)?["']?(\d+)\b`)
-	setTo    = regexp.MustCompile(`\b(?i:set|change)\s+["']?([A-Za-z][\w.]*)["']?\s+to\s+["']?(\d+)\b`)
+	shouldBe = pattern.New(`\b([A-Za-z][\w.]*)["']?\s+(?:should|must)\s+be\s+(?:set\s+to\s+)?["']?(\d+)\b`)
+	setTo    = pattern.New(`\b(?i:set|change)\s+["']?([A-Za-z][\w.]*)["']?\s+to\s+["']?(\d+)\b`)
 	// NAME=N in a sentence, for parameters of modules.
-	moduleWithin = regexp.MustCompile(`(?:^|[\s("'` + "`" + `])([A-Z]\w+)=(\d+(?:,\d+)*)`)
+	moduleWithin = pattern.New(`(?:^|[\s("'` + "`" + `])([A-Z]\w+)=(\d+(?:,\d+)*)`)
 	// the HZ value set to N; DEVICE_POLLING and HZ=N: words of a kernel configuration.
-	clockWords = regexp.MustCompile(`\bHZ\s+value\s+(?:was\s+)?set\s+(?:to|at)\s+(\d+)|\bDEVICE_POLLING\b.*?\bHZ=(\d+)`)
-	polling    = regexp.MustCompile(`\b(?:kernel|compiled|options?)\b.*\bDEVICE_POLLING\b`)
+	clockWords = pattern.New(`\bHZ\s+value\s+(?:was\s+)?set\s+(?:to|at)\s+(\d+)|\bDEVICE_POLLING\b.*?\bHZ=(\d+)`)
+	polling    = pattern.New(`\b(?:kernel|compiled|options?)\b.*\bDEVICE_POLLING\b`)
 	// a rule of ipfw that jumps, as a command or in a sentence.
-	skipto = regexp.MustCompile(`\bipfw\b.*\bskipto\b(?:\s+(\d+))?`)
+	skipto = pattern.New(`\bipfw\b.*\bskipto\b(?:\s+(\d+))?`)
 
-	wholeNumber = regexp.MustCompile(`\b\d+\b`)
+	wholeNumber = pattern.New(`\b\d+\b`)
 )
 
 // prose reads settings out of a sentence.
@@ -32,7 +33,7 @@ func (r *reader) prose(text string) bool {
 	if at := dwordNamed.FindStringSubmatchIndex(text); at != nil {
 		r.dword(text[at[2]:at[3]], text[at[1]:])
 	}
-	for _, form := range []*regexp.Regexp{shouldBe, setTo} {
+	for _, form := range []*pattern.Pattern{shouldBe, setTo} {
 		for _, m := range form.FindAllStringSubmatch(text, -1) {
 			r.byName(m[1], m[2])
 		}
@@ -75,7 +76,7 @@ func (r *reader) dword(name, rest string) {
 }
 
 // camel is a name that is no word of a language: TcpWindowSize, and not MTU.
-var camel = regexp.MustCompile(`^[A-Z][a-z0-9]+[A-Z]\w+$`)
+var camel = pattern.New(`^[A-Z][a-z0-9]+[A-Z]\w+$`)
 
 // byName adds a setting whose name can denote only one.
 func (r *reader) byName(name, value string) {

@@ -1,17 +1,18 @@
 package advice
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // registryKey and registryValue are the two kinds of lines of a file that regedit writes. Source:
 // "How to add, modify, or delete registry subkeys and values by using a .reg file",
 // learn.microsoft.com.
 var (
-	registryKey   = regexp.MustCompile(`^\[-?(HK[A-Z_]+(?:\\[^\]]*)?)\]$`)
-	registryValue = regexp.MustCompile(`^(?:"((?:[^"\\]|\\.)*)"|@)\s*=\s*(.*)$`)
+	registryKey   = pattern.New(`^\[-?(HK[A-Z_]+(?:\\[^\]]*)?)\]$`)
+	registryValue = pattern.New(`^(?:"((?:[^"\\]|\\.)*)"|@)\s*=\s*(.*)$`)
 )
 
 // registry reads a line of a .reg file. Values count only below a key, so that no other line counts
@@ -77,7 +78,7 @@ func shortHive(key string) string {
 }
 
 // registryLine is a line of a .reg file without its quotes, as a batch file writes it.
-var registryLine = regexp.MustCompile(`^"?([A-Za-z][\w ]*?)\s*"?\s*=\s*(dword:.*)$`)
+var registryLine = pattern.New(`^"?([A-Za-z][\w ]*?)\s*"?\s*=\s*(dword:.*)$`)
 
 // writtenRegistry reads a line that a script writes into a .reg file: echo "NAME"=dword:1 >> x.reg.
 func (r *reader) writtenRegistry(text string) bool {

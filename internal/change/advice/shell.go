@@ -1,10 +1,11 @@
 package advice
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // script holds what a text says about its own variables and functions, in the languages of a shell,
@@ -35,37 +36,37 @@ const (
 
 var (
 	// assigned is an assignment of a shell with a literal value: the whole of it is behind the sign.
-	assigned = regexp.MustCompile(`(?:^|[;&({]\s*)` +
+	assigned = pattern.New(`(?:^|[;&({]\s*)` +
 		`(?:(?:export|local|readonly|declare(?:\s+-\w+)?|typeset(?:\s+-\w+)?)\s+)?` +
 		`([A-Za-z_]\w*)=("[^"$` + "`" + `\\]*"|'[^']*'|[^\s;&|()$"'` + "`" + `<>\\]+)\s*(?:$|[;&}]|#|\s\w+=)`)
 	// assignedBatch and assignedPower are the same of a batch file and of PowerShell.
-	assignedBatch = regexp.MustCompile(`(?i)^@?set\s+"?([A-Za-z_]\w*)=([^"%!&|^]+)"?$`)
-	assignedPower = regexp.MustCompile(`^(?:\$(?:script|global):|my\s+\$|\$)([A-Za-z_]\w*)\s*=\s*` +
+	assignedBatch = pattern.New(`(?i)^@?set\s+"?([A-Za-z_]\w*)=([^"%!&|^]+)"?$`)
+	assignedPower = pattern.New(`^(?:\$(?:script|global):|my\s+\$|\$)([A-Za-z_]\w*)\s*=\s*` +
 		`("[^"$` + "`" + `]*"|'[^']*'|\d+)\s*;?$`)
 	// anyAssignment is whatever may give a variable a value.
-	anyAssignment = regexp.MustCompile(`(?:^|[^\w.$/=-])\$?([A-Za-z_]\w*)(?:\[[^\]]*\])?\s?[-+*/|]?=(?:[^=~]|$)`)
-	powerAssigned = regexp.MustCompile(`\$(?:\w+:)?([A-Za-z_]\w*)\s*[-+*]?=(?:[^=~]|$)`)
-	setElsewhere  = regexp.MustCompile(`\b(?:read|for|foreach|select|getopts\s+\S+|` +
+	anyAssignment = pattern.New(`(?:^|[^\w.$/=-])\$?([A-Za-z_]\w*)(?:\[[^\]]*\])?\s?[-+*/|]?=(?:[^=~]|$)`)
+	powerAssigned = pattern.New(`\$(?:\w+:)?([A-Za-z_]\w*)\s*[-+*]?=(?:[^=~]|$)`)
+	setElsewhere  = pattern.New(`\b(?:read|for|foreach|select|getopts\s+\S+|` +
 		`printf\s+-v|unset|let|mapfile|readarray)\s+` +
 		`((?:-\w+\s+(?:"[^"]*"\s+)?)*\(?\$?["']?[A-Za-z_]\w*(?:\s+[A-Za-z_]\w*)*)|([A-Za-z_]\w*)(?:\+\+|--)|` +
 		`\$\{([A-Za-z_]\w*):?=|(?i:\bset\s+/[ap]\s+"?([A-Za-z_]\w*))|\]\s*\$([A-Za-z_]\w*)`)
 
-	variableInText = regexp.MustCompile(`\\?\$\{([A-Za-z_]\w*)\}|\\?\$([A-Za-z_]\w*)|%([A-Za-z_]\w*)%|!([A-Za-z_]\w*)!`)
-	positional     = regexp.MustCompile(`\$\{([1-9])\}|\$([1-9])(?:\b|_)?`)
+	variableInText = pattern.New(`\\?\$\{([A-Za-z_]\w*)\}|\\?\$([A-Za-z_]\w*)|%([A-Za-z_]\w*)%|!([A-Za-z_]\w*)!`)
+	positional     = pattern.New(`\$\{([1-9])\}|\$([1-9])(?:\b|_)?`)
 
-	loopHead   = regexp.MustCompile(`^for\s+([A-Za-z_]\w*)\s+in\s+([^;]+?)\s*(;\s*do\b\s*(.*))?$`)
-	loopWithin = regexp.MustCompile(`\bfor\s+([A-Za-z_]\w*)\s+in\s+([^;]+?)\s*;\s*do\s+`)
-	doneWithin = regexp.MustCompile(`\s*;?\s*\bdone\b`)
-	otherLoop  = regexp.MustCompile(`(?:^|[;|]\s*)(?:while|until|select)\b.*;\s*do\b|^do$`)
-	loopEnd    = regexp.MustCompile(`^done\b`)
+	loopHead   = pattern.New(`^for\s+([A-Za-z_]\w*)\s+in\s+([^;]+?)\s*(;\s*do\b\s*(.*))?$`)
+	loopWithin = pattern.New(`\bfor\s+([A-Za-z_]\w*)\s+in\s+([^;]+?)\s*;\s*do\s+`)
+	doneWithin = pattern.New(`\s*;?\s*\bdone\b`)
+	otherLoop  = pattern.New(`(?:^|[;|]\s*)(?:while|until|select)\b.*;\s*do\b|^do$`)
+	loopEnd    = pattern.New(`^done\b`)
 
-	pathAssigned = regexp.MustCompile(`^(?:local\s+)?([A-Za-z_]\w*)=["']?(/(?:proc/sys|sys/class/net)[\w./-]*)["']?$`)
+	pathAssigned = pattern.New(`^(?:local\s+)?([A-Za-z_]\w*)=["']?(/(?:proc/sys|sys/class/net)[\w./-]*)["']?$`)
 
-	functionHead = regexp.MustCompile(`^(?:function\s+([\w:.-]+)\s*(?:\(\s*\))?|([\w:.-]+)\s*\(\s*\))\s*(\{.*)?$`)
-	setsByWord   = regexp.MustCompile(`\b(?:sysctl|ethtool|ip|ndd|ipadm|netsh|ifconfig)\b|/proc/sys|/sys/|>>|\btee\b`)
-	aliasOfWord  = regexp.MustCompile(`^(?:(?:local|declare|typeset)\s+(?:-\w+\s+)?)?` +
+	functionHead = pattern.New(`^(?:function\s+([\w:.-]+)\s*(?:\(\s*\))?|([\w:.-]+)\s*\(\s*\))\s*(\{.*)?$`)
+	setsByWord   = pattern.New(`\b(?:sysctl|ethtool|ip|ndd|ipadm|netsh|ifconfig)\b|/proc/sys|/sys/|>>|\btee\b`)
+	aliasOfWord  = pattern.New(`^(?:(?:local|declare|typeset)\s+(?:-\w+\s+)?)?` +
 		`((?:[A-Za-z_]\w*=["']?\$\{?[1-9]\}?["']?\s*;?\s*)+)$`)
-	oneAlias = regexp.MustCompile(`([A-Za-z_]\w*)=["']?\$\{?([1-9])\}?["']?`)
+	oneAlias = pattern.New(`([A-Za-z_]\w*)=["']?\$\{?([1-9])\}?["']?`)
 )
 
 // newScript looks for the variables and the functions of a text.
@@ -90,7 +91,7 @@ func (s *script) findConstants(lines []line) {
 		if strings.HasPrefix(t, "#") || !strings.ContainsAny(t, "=+-") && !setElsewhere.MatchString(t) {
 			continue
 		}
-		for _, form := range []*regexp.Regexp{assigned, assignedBatch, assignedPower} {
+		for _, form := range []*pattern.Pattern{assigned, assignedBatch, assignedPower} {
 			for _, m := range form.FindAllStringSubmatch(t, -1) {
 				value := strings.TrimSpace(m[2])
 				if len(value) > 1 && (value[0] == '"' || value[0] == '\'') {

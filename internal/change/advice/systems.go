@@ -1,9 +1,10 @@
 package advice
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // The BSDs and macOS share most names of sysctls and little of what they do. These are the first
@@ -42,13 +43,13 @@ var sharedNames = []string{"net.inet.ip.ifq.", "net.inet6.ip6.ifq."}
 // systemWords name a system in the words of a text; those of the programs that end in bsd do not.
 var systemWords = []struct {
 	os    OS
-	words *regexp.Regexp
+	words *pattern.Pattern
 }{
-	{NetBSD, regexp.MustCompile(`\bNetBSD\b`)},
-	{OpenBSD, regexp.MustCompile(`\bOpenBSD\b`)},
-	{Darwin, regexp.MustCompile(`(?i)\b(?:mac ?os|os ?x|darwin|networksetup|pmset|brew install|` +
+	{NetBSD, pattern.New(`\bNetBSD\b`)},
+	{OpenBSD, pattern.New(`\bOpenBSD\b`)},
+	{Darwin, pattern.New(`(?i)\b(?:mac ?os|os ?x|darwin|networksetup|pmset|brew install|` +
 		`defaults write)\b|/Library/Launch|/usr/sbin/sysctl\b`)},
-	{FreeBSD, regexp.MustCompile(`\b(?:FreeBSD|pfSense|OPNsense)\b`)},
+	{FreeBSD, pattern.New(`\b(?:FreeBSD|pfSense|OPNsense)\b`)},
 }
 
 // ownerOf returns the one system that has a name, or false.

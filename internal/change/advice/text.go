@@ -3,11 +3,12 @@ package advice
 import (
 	"encoding/binary"
 	"errors"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // MaxBytes is the longest text that is read. The longest collections of settings that users pass
@@ -74,7 +75,7 @@ func fromUTF16(data []byte, order binary.ByteOrder) string {
 }
 
 // cmdletLine is the beginning of a command of PowerShell, whose lines go on behind a backquote.
-var cmdletLine = regexp.MustCompile(`(?i)^(?:set|new|enable|disable)-\w+\s`)
+var cmdletLine = pattern.New(`(?i)^(?:set|new|enable|disable)-\w+\s`)
 
 // line is one logical line: lines that end in a backslash go on in the next one.
 type line struct {

@@ -1,8 +1,9 @@
 package advice
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // command is one simple command of a shell: its words without quotes, and the file that its output
@@ -121,7 +122,7 @@ func splitCommands(text string) []command {
 }
 
 // placeholder is a word that a page leaves to its readers.
-var placeholder = regexp.MustCompile(`^<[A-Za-z][\w -]*>`)
+var placeholder = pattern.New(`^<[A-Za-z][\w -]*>`)
 
 // substitution returns the length of the $(…) that a text begins with; 1 if nothing closes it.
 func substitution(text string) int {

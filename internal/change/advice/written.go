@@ -1,8 +1,9 @@
 package advice
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // tee reads echo VALUE | tee FILE.
@@ -94,7 +95,7 @@ func (r *reader) written(value, file string) bool {
 }
 
 // formatted is a value that a program fills in: {}, %d.
-var formatted = regexp.MustCompile(`^(?:\{\}|%[ds])$`)
+var formatted = pattern.New(`^(?:\{\}|%[ds])$`)
 
 // queueFiles are the files of a queue in /sys/class/net that are settings, with the kind of queue
 // that has them. Source: Documentation/ABI/testing/sysfs-class-net-queues.

@@ -5,8 +5,9 @@ import (
 	"net"
 	"os"
 	"path"
-	"regexp"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // Device is the names by which configuration files can refer to an interface. Unknown ones are
@@ -22,7 +23,7 @@ type Device struct {
 }
 
 // pciAddress is one element of a path in sysfs.
-var pciAddress = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+var pciAddress = pattern.New(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
 // LiveDevice returns the persistent names of an interface of this host.
 //

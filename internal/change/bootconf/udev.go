@@ -3,9 +3,9 @@ package bootconf
 import (
 	"io/fs"
 	"path"
-	"regexp"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -14,7 +14,7 @@ var ruleDirs = []string{"etc/udev/rules.d", "run/udev/rules.d", "usr/local/lib/u
 	"lib/udev/rules.d"}
 
 // ruleToken is one part of a rule: ATTR{tx_queue_len}="2000".
-var ruleToken = regexp.MustCompile(`([A-Z_]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*"([^"]*)"`)
+var ruleToken = pattern.New(`([A-Z_]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*"([^"]*)"`)
 
 // fileAttributes are the files below the directory of an interface that are knobs under another
 // name.

@@ -10,13 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -218,7 +218,7 @@ func Restart(ctx context.Context, kind Kind, path string) error {
 
 // refused are lines of a log in which a server says that it has not taken an option. A warning is
 // one too: "disabling lame cache despite lame-ttl" is an option without effect.
-var refused = regexp.MustCompile(`(?i)(\.conf:\d+: .*(no longer exists|ignor|disabling|unknown|deprecated|obsolete|` +
+var refused = pattern.New(`(?i)(\.conf:\d+: .*(no longer exists|ignor|disabling|unknown|deprecated|obsolete|` +
 	`not (supported|implemented))|reloading configuration failed|fatal error|error: |` +
 	`ERROR: |setsockopt\(.*(failed|was not granted)|exiting \(due to|loading configuration: )`)
 

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/change/bootconf"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
@@ -163,7 +163,7 @@ func deviceRule(d bootconf.Device) string {
 }
 
 // sharedLibrary is the name of systemd's own library, which holds its version.
-var sharedLibrary = regexp.MustCompile(`^libsystemd-shared-(\d+)`)
+var sharedLibrary = pattern.New(`^libsystemd-shared-(\d+)`)
 
 // systemd returns the version of systemd-udevd; 0: not installed, or unknown.
 func (p *Planner) systemd() int {

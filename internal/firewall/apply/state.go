@@ -5,11 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
@@ -58,7 +58,7 @@ const mark = "\x01"
 // tagged is the value from which on a counter is a number of a counter and not a count.
 const tagged = 1 << 62
 
-var counterText = regexp.MustCompile(`counter packets (\d+) bytes (\d+)`)
+var counterText = pattern.New(`counter packets (\d+) bytes (\d+)`)
 
 // capturing prints rules of a table as lines, whose counters it numbers as it meets them.
 type capturing struct {

@@ -3,8 +3,9 @@ package capture
 import (
 	"encoding/hex"
 	"net/netip"
-	"regexp"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // tokenByte reports whether addresses, identifiers and names contain a byte. The percent sign
@@ -137,7 +138,7 @@ func hexadecimal(text string) bool {
 
 // byAddress matches the names that systemd derives from a card's hardware address: Ethernet,
 // wireless LAN, modem (systemd.net-naming-scheme).
-var byAddress = regexp.MustCompile(`(en|wl|ww)x[0-9a-f]{12}`)
+var byAddress = pattern.New(`(en|wl|ww)x[0-9a-f]{12}`)
 
 // interfaceName replaces a hardware address in the name of an interface, anywhere in the token: a
 // setting has it between dots.

@@ -3,10 +3,10 @@ package drops
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host/nicstat"
 )
@@ -132,8 +132,8 @@ func (l *ledger) reports() map[loss][]report {
 }
 
 var (
-	number       = regexp.MustCompile(`\d+`)
-	outboundName = regexp.MustCompile(`(^|[^a-z])tx([^a-z]|$)`)
+	number       = pattern.New(`\d+`)
+	outboundName = pattern.New(`(^|[^a-z])tx([^a-z]|$)`)
 )
 
 // standard splits nic.eth0.100.rx_dropped. The columns have no dots; the interface may have some.

@@ -1,8 +1,9 @@
 package nicstat
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // interruptForm matches how drivers name the interrupt of a queue: its purpose and number, at
@@ -10,7 +11,7 @@ import (
 // eth0-rx-1: e1000e, tg3; ens5-Tx-Rx-0: ena; eth0-rxtx-0: vmxnet3; eth0-fp-2: bnx2x, qede;
 // virtio0-input.0: virtio_net; mlx5_comp3@pci:0000:03:00.0: mlx5; mlx4-7@0000:03:00.0: mlx4;
 // ens1f4-Rx3: cxgb4; eth0-q5: be2net.
-var interruptForm = regexp.MustCompile(
+var interruptForm = pattern.New(
 	`(?i)(?:^|[-_ ])(tx-?rx|rx-?tx|rx|tx|fp|input|output|comp|mlx4|q)[-.]?(\d{1,5})(?:@.*)?$`)
 
 // InterruptQueue returns the queue that an interrupt of /proc/interrupts serves: rx-3 or tx-3 as in

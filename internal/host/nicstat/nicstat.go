@@ -118,7 +118,7 @@ func Lookup(driver, name string) (Entry, bool) {
 		if e, ok := d[of][name]; ok {
 			return e, true
 		}
-		if e, ok := d[of][pattern(name)]; ok {
+		if e, ok := d[of][shape(name)]; ok {
 			return e, true
 		}
 	}
@@ -137,8 +137,8 @@ func Drivers() []string {
 	return names
 }
 
-// pattern replaces every run of digits with a number sign.
-func pattern(name string) string {
+// shape replaces every run of digits with a number sign.
+func shape(name string) string {
 	if !strings.ContainsAny(name, "0123456789") {
 		return name
 	}

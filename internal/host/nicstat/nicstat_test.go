@@ -52,7 +52,7 @@ func TestDictionary(t *testing.T) {
 				len(e.Meaning) > 170 {
 				t.Errorf("%s %s: %q", driver, name, e.Meaning)
 			}
-			if pattern(name) != name {
+			if shape(name) != name {
 				t.Errorf("%s %s has digits and can never be found", driver, name)
 			}
 		}

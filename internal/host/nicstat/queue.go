@@ -1,25 +1,26 @@
 package nicstat
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // queueForms are the forms in which drivers name the counters of one queue, with an example each.
 // The driver's name does not decide: a driver changes its form from one kernel to the next, as
 // virtio_net did.
 var queueForms = [...]struct {
-	form                       *regexp.Regexp
+	form                       *pattern.Pattern
 	direction, number, counter int // submatches
 }{
 	// rx_queue_0_packets: igb, ixgbe, ice, hv_netvsc, veth
-	{regexp.MustCompile(`^(rx|tx)_queue_(\d{1,5})_(.+)$`), 1, 2, 3},
+	{pattern.New(`^(rx|tx)_queue_(\d{1,5})_(.+)$`), 1, 2, 3},
 	// rx0_packets: mlx5, mlx4, virtio_net since Linux 6.8
-	{regexp.MustCompile(`^(rx|tx)(\d{1,5})_(.+)$`), 1, 2, 3},
-	{regexp.MustCompile(`^(rx|tx)-(\d{1,5})\.(.+)$`), 1, 2, 3},      // rx-0.packets: i40e, iavf, sfc
-	{regexp.MustCompile(`^queue_(\d{1,5})_(rx|tx)_(.+)$`), 2, 1, 3}, // queue_0_rx_cnt: ena
-	{regexp.MustCompile(`^(rx|tx)_(\w+)\[(\d{1,5})\]$`), 1, 3, 2},   // rx_packets[0]: gve
-	{regexp.MustCompile(`^\[(\d{1,5})\]: (rx|tx)_(.+)$`), 2, 1, 3},  // [0]: rx_ucast_packets: bnxt_en
+	{pattern.New(`^(rx|tx)(\d{1,5})_(.+)$`), 1, 2, 3},
+	{pattern.New(`^(rx|tx)-(\d{1,5})\.(.+)$`), 1, 2, 3},      // rx-0.packets: i40e, iavf, sfc
+	{pattern.New(`^queue_(\d{1,5})_(rx|tx)_(.+)$`), 2, 1, 3}, // queue_0_rx_cnt: ena
+	{pattern.New(`^(rx|tx)_(\w+)\[(\d{1,5})\]$`), 1, 3, 2},   // rx_packets[0]: gve
+	{pattern.New(`^\[(\d{1,5})\]: (rx|tx)_(.+)$`), 2, 1, 3},  // [0]: rx_ucast_packets: bnxt_en
 }
 
 // Queue splits the name of a counter that belongs to one queue: "rx_queue_3_drops" is "drops" of

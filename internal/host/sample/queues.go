@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host/nicstat"
 	"github.com/linerate/linerate/internal/kernel/nl"
@@ -62,8 +62,8 @@ var queueFigures = [2][2][]string{
 var dropNames = []string{"drops", "dropped", "drop"}
 
 var (
-	digits       = regexp.MustCompile(`\d+`)
-	outboundName = regexp.MustCompile(`(^|[^a-z])tx([^a-z]|$)`)
+	digits       = pattern.New(`\d+`)
+	outboundName = pattern.New(`(^|[^a-z])tx([^a-z]|$)`)
 )
 
 // plan selects the driver's counters to keep.

@@ -3,10 +3,10 @@ package foreign
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/profile"
 )
 
@@ -15,12 +15,12 @@ const maxDepth = 2048
 
 // perfHead is the first line of a sample: command (blanks allowed), pid or pid/tid, CPU, time,
 // period, event. perf leaves out what -F does not name.
-var perfHead = regexp.MustCompile(
+var perfHead = pattern.New(
 	`^\s*(\S.*?)\s+(-?\d+)(?:/(-?\d+))?\s+(?:\[(\d+)\]\s+)?(?:\S{1,6}\s+)?(\d+\.\d+):\s+` +
 		`(?:(\d+)\s+)?(\S+?):(?:\s+([0-9a-f]+)\s+(.*))?\s*$`)
 
 // perfFrame is one frame: address, symbol with offset, and the file in parentheses.
-var perfFrame = regexp.MustCompile(`^\s*([0-9a-f]+)\s+(.+?)(?:\+0x([0-9a-f]+))?` +
+var perfFrame = pattern.New(`^\s*([0-9a-f]+)\s+(.+?)(?:\+0x([0-9a-f]+))?` +
 	`(?:\s+\(([^()]*(?:\([^()]*\))?[^()]*)\))?\s*$`)
 
 // perfSample is one sample until all times are known.
@@ -183,10 +183,10 @@ func moduleOf(file, symbol string) string {
 func lastPart(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 // foldedLine is a stack from the root to the leaf, and a count, which may have decimals.
-var foldedLine = regexp.MustCompile(`^(\S.*)\s(\d+(?:\.\d+)?)\s*$`)
+var foldedLine = pattern.New(`^(\S.*)\s(\d+(?:\.\d+)?)\s*$`)
 
 // entries are functions through which a kernel is entered: what they call is the kernel's.
-var entries = regexp.MustCompile(`^(entry_SYSCALL|do_syscall_64|asm_|sysvec_|common_interrupt|ret_from_fork|` +
+var entries = pattern.New(`^(entry_SYSCALL|do_syscall_64|asm_|sysvec_|common_interrupt|ret_from_fork|` +
 	`ret_from_intr|secondary_startup_64|start_secondary|cpu_startup_entry|system_call|entry_INT80|page_fault|` +
 	`do_IRQ|el0_|el1_|el0t_|el1h_|amd64_syscall|fork_exit|Xfast_syscall|unix` + "`" + `|genunix` + "`" +
 	`|handle_softirqs|__softirqentry|x64_sys_call|__x64_sys_)`)

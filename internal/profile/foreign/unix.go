@@ -3,18 +3,18 @@ package foreign
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/profile"
 )
 
 // pmcEvent heads the tree of one event of pmcstat -G, pmcLine is one function in it: percent of the
 // callee, samples, function, and the image where it changes.
 var (
-	pmcEvent = regexp.MustCompile(`^@ (\S.*?) \[(\d+) samples\]\s*$`)
-	pmcLine  = regexp.MustCompile(`^( *)\d+\.\d*%  \[(\d+)\](\s+)(\S+)(?: @ (\S+))?\s*$`)
+	pmcEvent = pattern.New(`^@ (\S.*?) \[(\d+) samples\]\s*$`)
+	pmcLine  = pattern.New(`^( *)\d+\.\d*%  \[(\d+)\](\s+)(\S+)(?: @ (\S+))?\s*$`)
 )
 
 // pmcNode is a function on the path from the leaf, and how many of its samples the callers below
@@ -112,12 +112,12 @@ func parsePmcstat(b []byte) (*profile.Profile, error) {
 
 // dtraceFrame is a frame of DTrace: module, function, offset; dtraceCount ends a stack.
 var (
-	dtraceFrame = regexp.MustCompile("^\\s+([^`\\s]+)`(.+?)(?:\\+0x([0-9a-f]+))?\\s*$")
-	dtraceCount = regexp.MustCompile(`^\s*(\d+)\s*$`)
+	dtraceFrame = pattern.New("^\\s+([^`\\s]+)`(.+?)(?:\\+0x([0-9a-f]+))?\\s*$")
+	dtraceCount = pattern.New(`^\s*(\d+)\s*$`)
 )
 
 // library is a file that only programs have: libc.so.1, libsystem_c.dylib, ld-elf.so.1.
-var library = regexp.MustCompile(`\.(so|dylib)(\.[0-9.]+)?$|\.1$`)
+var library = pattern.New(`\.(so|dylib)(\.[0-9.]+)?$|\.1$`)
 
 // parseDTrace reads stacks that DTrace aggregated: frames from the leaf on, and a count alone on a
 // line. A blank line stands between the kernel's frames and those of a program. DTrace does not say

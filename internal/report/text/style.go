@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/base/visible"
 )
 
@@ -87,8 +87,8 @@ func columns(text string) int { return utf8.RuneCountInString(anyColour.ReplaceA
 
 // colours matches what paint writes, at the beginning and anywhere.
 var (
-	colours   = regexp.MustCompile("^\x1b\\[[0-9;]{0,5}m")
-	anyColour = regexp.MustCompile("\x1b\\[[0-9;]{0,5}m")
+	colours   = pattern.New("^\x1b\\[[0-9;]{0,5}m")
+	anyColour = pattern.New("\x1b\\[[0-9;]{0,5}m")
 )
 
 // harmless returns a line of text that a terminal does not obey; the text may come from another

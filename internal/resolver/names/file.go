@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"regexp"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/resolver/message"
 )
 
@@ -33,7 +33,7 @@ func Read(r io.Reader, o message.QueryOptions) (*Set, error) {
 	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 0, 4096), 1<<16)
-	var log *regexp.Regexp
+	var log *pattern.Pattern
 	for n := 1; lines.Scan(); n++ {
 		line := lines.Text()
 		if n == 1 {
@@ -119,19 +119,19 @@ func (s *Set) addListed(line string) error {
 }
 
 // logs are the lines of query logs, as their programs write them. Each has a name and a type.
-var logs = []*regexp.Regexp{
+var logs = []*pattern.Pattern{
 	// BIND 9: client @0x7f… 192.0.2.1#4711 (www.example.org): query: www.example.org IN A +E(0)K
 	// (192.0.2.53); with views: …: view internal: query: …; before 9.9 without the name in brackets
-	regexp.MustCompile(`client \S.*?: (?:view \S+: )?query: (?P<name>\S+) IN (?P<type>\S+)(?: |$)`),
+	pattern.New(`client \S.*?: (?:view \S+: )?query: (?P<name>\S+) IN (?P<type>\S+)(?: |$)`),
 	// Unbound: [1700000000] unbound[1:0] info: 192.0.2.1 www.example.org. A IN; through the log of the
 	// system: host unbound[1]: [1:0] info: …
-	regexp.MustCompile(`\[\d+:[\da-f]+\] (?:info|query): [\da-fA-F.:]+ (?P<name>\S+) (?P<type>\S+) IN$`),
+	pattern.New(`\[\d+:[\da-f]+\] (?:info|query): [\da-fA-F.:]+ (?P<name>\S+) (?P<type>\S+) IN$`),
 	// dnsmasq: Nov 24 02:00:00 dnsmasq[1]: query[A] www.example.org from 192.0.2.1
-	regexp.MustCompile(`query\[(?P<type>[^\]]+)\] (?P<name>\S+) from `),
+	pattern.New(`query\[(?P<type>[^\]]+)\] (?P<name>\S+) from `),
 }
 
 // logOf returns the pattern of the log that a line is of, or nil.
-func logOf(line string) *regexp.Regexp {
+func logOf(line string) *pattern.Pattern {
 	for _, l := range logs {
 		if l.MatchString(line) {
 			return l
@@ -144,7 +144,7 @@ func logOf(line string) *regexp.Regexp {
 func looksLogged(line string) bool { return len(strings.Fields(line)) > 3 }
 
 // addLogged adds the question of a line of a log, if it has one.
-func (s *Set) addLogged(log *regexp.Regexp, line string) error {
+func (s *Set) addLogged(log *pattern.Pattern, line string) error {
 	m := log.FindStringSubmatch(line)
 	if m == nil {
 		return nil

@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // counters are those of a server under its own names.
@@ -223,7 +224,7 @@ func parseBINDFile(body []byte) (Statistics, error) {
 }
 
 // slashes are a number and its limits, as in 0/900/1000.
-var slashes = regexp.MustCompile(`^(\d+)/(\d+)(?:/(\d+))?$`)
+var slashes = pattern.New(`^(\d+)/(\d+)(?:/(\d+))?$`)
 
 // parseRNDCStatus reads the output of `rndc status`.
 func parseRNDCStatus(body []byte) (Statistics, error) {

@@ -5,16 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // knotLua matches one value of a table as kresd prints it: ['answer.total'] = 6209,
-var knotLua = regexp.MustCompile(`\['([a-z0-9_.]+)'\] = (-?[0-9.e+]+),`)
+var knotLua = pattern.New(`\['([a-z0-9_.]+)'\] = (-?[0-9.e+]+),`)
 
 // knotPrometheus matches one value as the http module prints it.
-var knotPrometheus = regexp.MustCompile(`(?m)^([a-z_0-9]+) ([0-9.e+]+)$`)
+var knotPrometheus = pattern.New(`(?m)^([a-z_0-9]+) ([0-9.e+]+)$`)
 
 // plainNames removes the group that the http module writes before the names of two modules.
 func plainNames(own counters) {

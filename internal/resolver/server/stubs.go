@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // parseDnsmasq reads lines of the form `hits.bind "54"`, as dig prints the TXT records of class
@@ -61,7 +62,7 @@ func parseDnsmasq(body []byte) (Statistics, error) {
 }
 
 // resolvedLine matches a line of `resolvectl statistics`.
-var resolvedLine = regexp.MustCompile(`(?m)^\s*([A-Z][A-Za-z() ]+): +(\d+)\s*$`)
+var resolvedLine = pattern.New(`(?m)^\s*([A-Z][A-Za-z() ]+): +(\d+)\s*$`)
 
 // parseResolved reads `resolvectl statistics`.
 func parseResolved(body []byte) (Statistics, error) {

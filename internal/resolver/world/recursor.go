@@ -13,12 +13,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/change/nameserver"
 )
 
@@ -211,7 +211,7 @@ func reasonOf(lines []string) string {
 
 // place is what both programs write before each line: the time, and of a configuration file its
 // directory.
-var place = regexp.MustCompile(`^(\d{2}-\w{3}-\d{4} [\d:.]+ |\[\d+\] \w+\[\d+:\d+\] )?(/\S*/)?`)
+var place = pattern.New(`^(\d{2}-\w{3}-\d{4} [\d:.]+ |\[\d+\] \w+\[\d+:\d+\] )?(/\S*/)?`)
 
 func withoutPlace(line string) string { return place.ReplaceAllString(line, "") }
 

@@ -1,10 +1,11 @@
 package printed
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // dateForms are the forms of date(1) in the locales of reports: C, which sos requests, and those of
@@ -39,7 +40,7 @@ func ParseDate(text string, zone *time.Location) (time.Time, bool) {
 
 // upText matches the time since boot as uptime(1) of procps prints it: "up 41 days, 3:02,", "up 12
 // min,", "up 1 day, 5 min,".
-var upText = regexp.MustCompile(`\bup\s+(?:(\d+) days?,\s+)?(?:(\d+):(\d\d)|(\d+) min|(\d+) hours?)?,`)
+var upText = pattern.New(`\bup\s+(?:(\d+) days?,\s+)?(?:(\d+):(\d\d)|(\d+) min|(\d+) hours?)?,`)
 
 // ParseUptime parses the output of uptime(1). It is exact to the minute.
 func ParseUptime(text string) (time.Duration, bool) {

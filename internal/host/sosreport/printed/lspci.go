@@ -2,9 +2,10 @@ package printed
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
 )
 
 // PCIDevice is one device as lspci describes it. Zero means not known: without root's privileges
@@ -28,16 +29,16 @@ type PCIDevice struct {
 // The patterns of one line each; lspci.c and ls-caps.c of pciutils print them. Names of vendors and
 // devices may contain brackets of their own, so the ids are the last ones of their line.
 var (
-	pciHead = regexp.MustCompile(
+	pciHead = pattern.New(
 		`^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) .*\[([0-9a-f]{4}):([0-9a-f]{4})\]` +
 			`(?: \(rev [0-9a-f]{2}\))?(?: \(prog-if .*\))?$`)
-	pciPair   = regexp.MustCompile(`\[([0-9a-f]{4}):([0-9a-f]{4})\]$`)
-	pciLink   = regexp.MustCompile(`Speed ([0-9.]+)GT/s[^,]*, Width x([0-9]+)`)
-	pciIRQ    = regexp.MustCompile(`routed to IRQ ([0-9]+)`)
-	pciBus    = regexp.MustCompile(`secondary=([0-9a-f]{2})`)
-	pciSize   = regexp.MustCompile(`MaxPayload ([0-9]+) bytes`)
-	pciReads  = regexp.MustCompile(`MaxReadReq ([0-9]+) bytes`)
-	pciActive = regexp.MustCompile(`ASPM ([L0-9s ]+) Enabled`)
+	pciPair   = pattern.New(`\[([0-9a-f]{4}):([0-9a-f]{4})\]$`)
+	pciLink   = pattern.New(`Speed ([0-9.]+)GT/s[^,]*, Width x([0-9]+)`)
+	pciIRQ    = pattern.New(`routed to IRQ ([0-9]+)`)
+	pciBus    = pattern.New(`secondary=([0-9a-f]{2})`)
+	pciSize   = pattern.New(`MaxPayload ([0-9]+) bytes`)
+	pciReads  = pattern.New(`MaxReadReq ([0-9]+) bytes`)
+	pciActive = pattern.New(`ASPM ([L0-9s ]+) Enabled`)
 )
 
 // ParsePCI parses "lspci -nnvv": a head for each device with its address in the first column and
@@ -99,7 +100,7 @@ func ParsePCI(text string) []*PCIDevice {
 }
 
 // matched returns the number in the first group; 0: no match.
-func matched(re *regexp.Regexp, text string, base int) int {
+func matched(re *pattern.Pattern, text string, base int) int {
 	m := re.FindStringSubmatch(text)
 	if m == nil {
 		return 0
