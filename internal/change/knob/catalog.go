@@ -30,7 +30,7 @@ type Catalog struct {
 	definitions []Definition
 	own         int // the first of them are of this system, where that is not Linux
 	exact       map[ID]int
-	patterns    []int // indices of definitions with wildcards
+	patterns    map[string][]int // indices of definitions with wildcards, by kind
 }
 
 // Catalogue returns the catalogue that is built in. It is parsed at first use (3 ms) and never
@@ -65,7 +65,7 @@ var builtIn = sync.OnceValue(func() *Catalog {
 // itself reads no catalogue from disk, because the permitted actions on a knob must not depend on
 // an editable file.
 func ParseCatalog(parts ...[]byte) (*Catalog, error) {
-	c := &Catalog{exact: make(map[ID]int)}
+	c := &Catalog{exact: make(map[ID]int), patterns: make(map[string][]int)}
 	for _, data := range parts {
 		dec := json.NewDecoder(bytes.NewReader(data))
 		dec.DisallowUnknownFields()
@@ -85,7 +85,8 @@ func ParseCatalog(parts ...[]byte) (*Catalog, error) {
 		}
 		c.exact[d.Pattern] = i
 		if strings.Contains(string(d.Pattern), "*") {
-			c.patterns = append(c.patterns, i)
+			kind := d.Pattern.Kind()
+			c.patterns[kind] = append(c.patterns[kind], i)
 		}
 	}
 	return c, nil
@@ -149,7 +150,7 @@ func (c *Catalog) Lookup(id ID) (Definition, bool) {
 		return c.definitions[i], true
 	}
 	best := -1
-	for _, i := range c.patterns {
+	for _, i := range c.patterns[id.Kind()] {
 		if matches(c.definitions[i].Pattern, id) && (best < 0 || wildcards(i, c) < wildcards(best, c)) {
 			best = i
 		}
