@@ -52,8 +52,9 @@ A value that is known to stop the card is refused, with the reason; one that che
 harmful gets a warning.
 
 Values are in the unit that ` + "`linerate knobs NAME`" + ` shows (bytes, microseconds, packets), without
-a suffix. A value of several numbers is quoted, with blanks between them.`,
-		Example: "  linerate set 'sysctl:net.ipv4.tcp_rmem=4096 131072 33554432'\n" +
+a suffix. A value of several numbers is quoted, with blanks between them. A sysctl may be written
+as sysctl(8) takes it, without the kind in front.`,
+		Example: "  linerate set 'net.ipv4.tcp_rmem=4096 131072 33554432'\n" +
 			"  linerate set --dry-run --allow d2 ethtool:eth0/ring.rx=4096\n" +
 			"  linerate set --for 5m --allow d2 link:eth0/mtu=9000\n  linerate confirm",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -190,7 +191,8 @@ func parseSettings(args []string) ([]knob.Setting, error) {
 		if !ok {
 			return nil, usagef("%q: want KNOB=VALUE, like sysctl:net.ipv4.tcp_rmem='4096 131072 33554432'", arg)
 		}
-		id, err := knob.ParseID(name)
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value) // a line of sysctl.conf
+		id, err := knob.Catalogue().ParseTyped(name)
 		if err != nil {
 			return nil, usageError{flagError{err, nearest(name)}}
 		}
@@ -394,13 +396,9 @@ func newChoice(since, only string, now time.Time) (choice, error) {
 // of returns the chosen changes.
 func (c choice) of(changes []journal.Change) []journal.Change {
 	return slices.DeleteFunc(slices.Clone(changes), func(one journal.Change) bool {
-		// A pattern without a slash must match names with one, so the separator is replaced.
-		matched, _ := path.Match(flat(c.knob), flat(string(one.Knob))) // newChoice refused what is no pattern
-		return one.Time.Before(c.since) || c.knob != "" && !matched && !strings.Contains(string(one.Knob), c.knob)
+		return one.Time.Before(c.since) || !one.Knob.FitsTyped(c.knob)
 	})
 }
-
-func flat(name string) string { return strings.ReplaceAll(name, "/", ":") }
 
 // changesOfRun returns the changes of one tune. The journal and not the store of runs has the
 // names: the run of a tune from another host is stored there.

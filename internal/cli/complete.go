@@ -284,6 +284,14 @@ func (a *app) peerNames(file string) []string {
 // CPUs, disks, routes, …), then the knobs of one, with their titles.
 func knobsOfHost(typed string) []string {
 	kind, _, chosen := strings.Cut(typed, ":")
+	ofKind := func(d knob.Definition) bool { return strings.HasPrefix(d.Pattern.Kind(), typed) }
+	if !chosen && !slices.ContainsFunc(knob.Catalogue().All(), ofKind) {
+		words := knobsOfHost(knob.KindSysctl + ":" + typed) // see knob.Catalog.ParseTyped
+		for i, word := range words {
+			words[i] = strings.TrimPrefix(word, knob.KindSysctl+":")
+		}
+		return words
+	}
 	host, asked, known := live.New(), make(map[string]bool), make(map[string][]string)
 	titles := make(map[string]string) // by name; a part of a name has none
 	for _, d := range knob.Catalogue().All() {

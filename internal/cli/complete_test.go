@@ -108,6 +108,7 @@ func TestCompletion(t *testing.T) {
 		{"report ./fi", "", files},
 		{"check-advice old", "", files},
 		{"set ", "sysctl: ethtool: link: qdisc:", unspaced},
+		{"set net.core.rmem_m", "net.core.rmem_max=", unspaced},
 		{"knobs sysctl:net.core.rmem_m", "sysctl:net.core.rmem_max", ordered},
 		{"set sysctl:net.core.rmem_m", "sysctl:net.core.rmem_max=", unspaced},
 		{"set link:", "link:" + link + "/", unspaced},

@@ -161,6 +161,19 @@ func (c *Catalog) Lookup(id ID) (Definition, bool) {
 	return c.definitions[best], true
 }
 
+// ParseTyped reads a knob's name as a person types it. Fingers know sysctl(8), so a name without a
+// kind is that of a sysctl when the catalogue has it. Errors are those of [ParseID].
+func (c *Catalog) ParseTyped(s string) (ID, error) {
+	if !strings.Contains(s, ":") {
+		if id, err := parseID(KindSysctl + ":" + s); err == nil {
+			if _, known := c.Lookup(id); known {
+				return id, nil
+			}
+		}
+	}
+	return ParseID(s)
+}
+
 // Discloses reports whether others than root may learn the value of a knob: it is in the catalogue,
 // and not a secret there.
 func (c *Catalog) Discloses(id ID) bool {
@@ -235,12 +248,17 @@ func (c *Catalog) Match(pattern string) []Definition {
 	text := strings.ToLower(pattern)
 	for _, d := range c.definitions {
 		name := strings.ToLower(string(d.Pattern))
-		if glob && (fits(text, name) || fits(text, d.Pattern.rest())) ||
-			strings.Contains(name, text) || !glob && strings.Contains(strings.ToLower(d.Title), text) {
+		if ID(name).FitsTyped(text) || !glob && strings.Contains(strings.ToLower(d.Title), text) {
 			out = append(out, d)
 		}
 	}
 	return out
+}
+
+// FitsTyped reports whether a user's pattern selects a name: a glob that matches it with or without
+// the kind, or a part of it. The empty pattern selects all.
+func (id ID) FitsTyped(pattern string) bool {
+	return fits(pattern, string(id)) || fits(pattern, id.rest()) || strings.Contains(string(id), pattern)
 }
 
 // fits is a glob in which * crosses slashes.

@@ -76,6 +76,22 @@ func TestParseID(t *testing.T) {
 	}
 }
 
+// TestParseTyped: fingers know sysctl(8). What the catalogue does not have as a sysctl stays a
+// mistake: an interface's knob without its kind must not become one.
+func TestParseTyped(t *testing.T) {
+	for typed, want := range map[string]knob.ID{
+		"net.ipv4.tcp_rmem": "sysctl:net.ipv4.tcp_rmem", "net/ipv4/tcp_rmem": "sysctl:net.ipv4.tcp_rmem",
+		"net.ipv4.conf.eth0.rp_filter": "sysctl:net.ipv4.conf.eth0.rp_filter",
+		"sysctl:net.ipv4.tcp_rmem":     "sysctl:net.ipv4.tcp_rmem", "link:eth0/mtu": "link:eth0/mtu",
+		"net.ipv4.tcp_rmen": "", "eth0/mtu": "", "tcp_rmem": "", "": "", "net": "",
+	} {
+		id, err := knob.Catalogue().ParseTyped(typed)
+		if id != want || (err == nil) != (want != "") || err != nil && !errors.Is(err, knob.ErrUnknown) {
+			t.Errorf("%q: %q, %v", typed, id, err)
+		}
+	}
+}
+
 func TestParseIDRefuses(t *testing.T) {
 	for _, bad := range []string{
 		"", "net.ipv4.tcp_rmem", "sysctl:", "sysctl:net", "sysctl:net..ipv4", "sysctl:.net.ipv4", "sysctl:net.ipv4.",
