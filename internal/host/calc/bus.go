@@ -25,12 +25,19 @@ const (
 	mostPayload  = 4096
 )
 
+// leastClock is below the slowest bus of a PC: that of 1981 has 4.77 MHz. A smaller number is one
+// of megahertz without its prefix.
+const leastClock = 1e6
+
 // Result returns the nominal and the usable rate, beside what the link delivers if it is given.
 func (b Bus) Result() (*Result, error) {
 	r := &Result{What: "bus", Formula: "usable rate of " + b.Kind + " = nominal rate × efficiency"}
 	if p := b.PayloadBytes; p != 0 && (p < leastPayload || p > mostPayload) {
 		return nil, fmt.Errorf("calculate bus with a payload of %d bytes: a PCIe packet has %d to %d: give --payload 256",
 			p, leastPayload, mostPayload)
+	}
+	if c := b.Transfers; c != 0 && c < leastClock {
+		return nil, fmt.Errorf("calculate bus with a clock of %g Hz: no bus is that slow: give --clock %gM", c, c)
 	}
 	slot, formula, err := bus.Nominal(b.Kind, b.Width, b.Transfers)
 	if err != nil {

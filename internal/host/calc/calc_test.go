@@ -145,7 +145,7 @@ func TestBusOfItsKind(t *testing.T) {
 func TestWhatIsMissing(t *testing.T) {
 	for _, q := range []question{calc.Moderation{}, calc.Moderation{PerInterrupt: 50}, calc.Moderation{Packets: 1},
 		calc.Window{Rate: 1}, calc.Window{}, calc.Burst{}, calc.Polling{}, calc.Polling{HZ: 1},
-		calc.Bus{}, calc.Bus{Kind: "nubus"}, calc.Bus{Kind: "pci", Width: 33}} {
+		calc.Bus{}, calc.Bus{Kind: "nubus"}, calc.Bus{Kind: "pci", Width: 33}, calc.Bus{Kind: "pci", Transfers: 33}} {
 		if r, err := q.Result(); err == nil {
 			t.Errorf("%+v gives %+v", q, r)
 		}
