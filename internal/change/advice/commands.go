@@ -58,8 +58,14 @@ func commandTable(name string) reads {
 		return (*reader).netsh
 	case "sc":
 		return (*reader).service
-	case "reg":
+	case "reg", "%reg%":
 		return (*reader).reg
+	case "sp": // the alias of PowerShell
+		return func(r *reader, c, _ command) bool {
+			return r.cmdlet(command{words: append([]string{"Set-ItemProperty"}, c.words[1:]...)})
+		}
+	case "powercfg":
+		return (*reader).powercfg
 	case "kldload":
 		return (*reader).kldload
 	case "sh", "bash", "dash", "ksh", "zsh", "su":

@@ -317,6 +317,9 @@ var settingCommands = regexp.MustCompile(`(?i)^\s*(?:sudo\s+)?(?:[/$]\S*/)?(?:(?
 var writesKernel = regexp.MustCompile(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*` +
 	`(?:>|\btee(?:\s+-a)?)\s*["']?(?:/proc/sys/|/proc/irq/|/sys/|\$\w)`)
 
+// programOf are the arguments of reg add or of netsh, which another function runs.
+var programOf = regexp.MustCompile(`(?i)^(?:(add)\s+["']?hk|int(?:erface)?\s+\w+\s+set\s)`)
+
 // augeasSet is a change of a file by augeas: set NAME VALUE, in quotes.
 var augeasSet = regexp.MustCompile(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+)/)?(` + namePattern +
 	`)\s+("[^"]*"|'[^']*'|[^\s"']+)\s*["']`)
@@ -337,16 +340,21 @@ var pairOfStrings = regexp.MustCompile(`[({\[]\s*["'](` + namePattern + `)["']\s
 var regArguments = regexp.MustCompile(`(?i)\badd\s+["'](hk\w+\\[^"']+)["']\s+` +
 	`/v\s+["']?(\w+)["']?\s+/t\s+\w+\s+/d\s+["']?(\w+)`)
 
-// registryCall is a function of a script with a key, a name and a number: R "HKLM:\…" "NAME" 1.
-var registryCall = regexp.MustCompile(`(?i)^[\w-]+\s+["'](hk\w+:?\\[^"']+)["']\s+` +
-	`["'](\w+)["']\s+["']?(0x[0-9a-f]+|\d+)["']?` +
-	`(?:\s+["']?dword["']?)?\s*$`)
+// registryCall is a function of a script with a key, a name and a number, and perhaps a type among
+// them: R "HKLM:\…" "NAME" 1, SetValue(@"HKEY_…", "NAME", 1).
+var registryCall = regexp.MustCompile(`(?i)["']?((?:registry::)?hk(?:lm|cu|u|ey_\w+):?\\[^"',]+?)["']?[\s,]+` +
+	`["']?(\*?[a-z][\w*]*(?: [\w*]+)*)["']?[\s,]+(?:["']?(?:REG_)?(?:dword|qword|sz|string|binary)["']?[\s,]+)?` +
+	`["']?(0x[0-9a-f]+|\d+)\b`)
+
+// readsRegistry is a line that asks for a value or takes one away.
+var readsRegistry = regexp.MustCompile(`(?i)\b(?:query|delete|get-\w+|test-path|remove-\w+)\b`)
 
 // asksFor stands before the name of a command that is looked for and not run.
 var asksFor = regexp.MustCompile(`(?i)get-(?:command|help)\s+$`)
 
 // cmdletWithin is a cmdlet anywhere in a line, up to the end of its pipeline.
-var cmdletWithin = regexp.MustCompile(`(?i)\b(?:set|enabled?|disabled?)-net(?:adap|tcp|udp|offload|ip)\w+\b[^|;}]*`)
+var cmdletWithin = regexp.MustCompile(`(?i)\b(?:(?:set|enabled?|disabled?)-net(?:adap|tcp|udp|offload|ip)\w+|` +
+	`(?:set|new)-itemproperty)\b[^|;}]*`)
 
 // afterDo is what a loop of a batch file runs.
 var afterDo = regexp.MustCompile(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
@@ -362,7 +370,7 @@ const registryPath = `["']?(?:(?:registry::)?hk\w+:?\\|\$\w)`
 // registryTriple is a name, a type and a value in the call of a script's own function: call :reg
 // "%KEY%" TcpTimedWaitDelay REG_DWORD 30.
 var registryTriple = regexp.MustCompile(
-	`([A-Za-z]\w+)["']?[\s,]+["']?REG_(?:DWORD|SZ)["']?[\s,]+["']?(0x[0-9a-fA-F]+|\d+)\b`)
+	`([A-Za-z]\w+)["']?[\s,]+(?:0[\s,]+)?["']?(?:winreg\.|_winreg\.)?REG_(?:DWORD|SZ)["']?[\s,]+["']?(0x[0-9a-fA-F]+|\d+)\b`)
 
 // nicKeyword is a keyword of a NIC and its value in a table of PowerShell or another language; the
 // star marks the names that Microsoft has standardised.
@@ -379,6 +387,11 @@ func (r *reader) quoted(text string) bool {
 	for _, m := range all {
 		inner := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'").Replace(m[1] + m[2])
 		inner = strings.TrimSuffix(inner, `\n`) // printf
+		if program := programOf.FindStringSubmatch(inner); program != nil {
+			if inner = "reg " + inner; program[1] == "" {
+				inner = "netsh " + inner[len("reg "):]
+			}
+		}
 		if settingCommands.MatchString(inner) || writesKernel.MatchString(inner) {
 			inner = r.script.inner(inner)
 			found = r.commands(splitCommands(inner)) || found
@@ -396,12 +409,15 @@ func (r *reader) quoted(text string) bool {
 	for _, m := range pairOfStrings.FindAllStringSubmatch(text, -1) {
 		found = !found && numbers.MatchString(m[2]) && r.sysctl(m[1], m[2]) || found
 	}
+	if m := afterDo.FindStringSubmatch(text); m != nil && !found && settingCommands.MatchString(m[1]) {
+		found = r.commands(splitCommands(m[1])) || found
+	}
 	if m := regArguments.FindStringSubmatch(text); m != nil && !found {
 		r.add(Windows, "registry:"+shortHive(m[1])+`\`+m[2], number(m[3]))
 		found = true
 	}
-	if m := registryCall.FindStringSubmatch(text); m != nil && !found {
-		r.add(Windows, "registry:"+shortHive(strings.Replace(m[1], ":", "", 1))+`\`+m[2], number(m[3]))
+	if m := registryCall.FindStringSubmatch(text); m != nil && !found && !readsRegistry.MatchString(text) {
+		r.add(Windows, "registry:"+registryPathOf(m[1])+`\`+m[2], number(m[3]))
 		found = true
 	}
 	if m := itemWithin.FindStringSubmatch(text); m != nil && !found {
@@ -409,9 +425,6 @@ func (r *reader) quoted(text string) bool {
 			r.add(Windows, name, number(m[2]))
 			found = true
 		}
-	}
-	if m := afterDo.FindStringSubmatch(text); m != nil && settingCommands.MatchString(m[1]) {
-		found = r.commands(splitCommands(m[1])) || found
 	}
 	if !found {
 		for _, at := range cmdletWithin.FindAllStringIndex(text, -1) {

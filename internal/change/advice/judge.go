@@ -55,6 +55,9 @@ func (t Target) Judge(a Advice) []Judgement {
 // a variable. An interface, a queue or a key of the registry may be one.
 func openName(id string) bool {
 	last := id[strings.LastIndexAny(id, `.:/\`)+1:]
+	if strings.HasPrefix(id, "registry:") {
+		last = id[strings.LastIndexByte(id, '\\')+1:]
+	}
 	return strings.Contains(last, "$") && !strings.HasPrefix(id, "route:") && !strings.HasPrefix(id, "qos:")
 }
 

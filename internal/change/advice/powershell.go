@@ -25,6 +25,10 @@ var cmdlets = map[string]string{
 	"new-itemproperty":               "",
 	"set-netadapteradvancedproperty": "",
 	"set-netadapterrsc":              "",
+	"set-netadapterlso":              "",
+	"set-netadapterchecksumoffload":  "",
+	"set-netadaptervmq":              "",
+	"set-netadapteruso":              "",
 	"set-netadapterrss":              "",
 	"set-netadapterpowermanagement":  "",
 	"set-smbclientconfiguration":     "",
@@ -198,12 +202,9 @@ func (r *reader) cmdlet(c command) bool {
 	switch c.name() {
 	case "set-netadapteradvancedproperty":
 		r.adapter(pairs)
-	case "set-netadapterrsc":
-		r.namedParameters("adapter:*/rsc.", pairs)
-	case "set-netadapterrss":
-		r.namedParameters("adapter:*/rss.", pairs)
-	case "set-netadapterpowermanagement":
-		r.namedParameters("adapter:*/powermanagement.", pairs)
+	case "set-netadapterrsc", "set-netadapterrss", "set-netadapterpowermanagement", "set-netadapterlso",
+		"set-netadapterchecksumoffload", "set-netadaptervmq", "set-netadapteruso":
+		r.namedParameters("adapter:*/"+strings.TrimPrefix(c.name(), "set-netadapter")+".", pairs)
 	case "set-smbclientconfiguration":
 		r.namedParameters("smb:client/", pairs)
 	case "set-smbserverconfiguration":
@@ -334,6 +335,7 @@ func (r *reader) itemProperty(words []string) {
 	// Other providers than the registry have items as well; a registry path begins with its hive
 	// and a colon.
 	path = strings.ReplaceAll(strings.TrimPrefix(path, "Registry::"), `\\`, `\`) // of a string of a program
+	path = strings.TrimPrefix(path, `Microsoft.PowerShell.Core\Registry::`)
 	hive, rest, ok := strings.Cut(path, ":")
 	if !ok {
 		hive, rest, ok = strings.Cut(shortHive(path), `\`)
@@ -343,7 +345,9 @@ func (r *reader) itemProperty(words []string) {
 		return
 	}
 	// A path in a variable: only the name says that it is a setting of the network.
-	if _, of := factOf(Windows, tcpipKey+name); of && strings.HasPrefix(path, "$") && value != "" {
+	_, known := factOf(Windows, tcpipKey+name)
+	known = known || bareNames()["registry"][name] != ""
+	if known && strings.HasPrefix(path, "$") && value != "" {
 		r.add(Windows, "registry:"+path+`\`+name, number(value))
 	}
 }

@@ -35,14 +35,13 @@ func (r *reader) registry(text string) bool {
 	if m == nil {
 		return false
 	}
-	if m[1] != "" {
+	if m[1] != "" && strings.TrimSpace(m[2]) != "-" { // a deletion sets nothing
 		r.add(Windows, "registry:"+r.key+`\`+m[1], registryNumber(m[2]))
 	}
 	return true
 }
 
-// registryNumber returns a dword in decimal digits and leaves other types unchanged. A value of "-"
-// is a deletion.
+// registryNumber returns a dword in decimal digits and leaves other types unchanged.
 //
 // A dword is 32 bits, in hexadecimal digits without a prefix; leading zeros are usual and may be
 // missing. Others (qword, hex lists) are of no setting that is known here.
