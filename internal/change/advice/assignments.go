@@ -75,6 +75,9 @@ func (r *reader) sysctl(name, value string) bool {
 	if !ok || value == "" {
 		return false
 	}
+	if value == "{" { // the head of a block of Nix
+		return true
+	}
 	r.add(o, "sysctl:"+name, value)
 	return true
 }
@@ -267,8 +270,16 @@ func (r *reader) hostname(text string) bool {
 // "TcpWindowSize 131400".
 var bareLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s*[=: ]\s*("[^"]*"|[\w.,]+)$`)
 
+// pageLine is the last part of a name and its value in a page, with the unit of a time behind it.
+var pageLine = regexp.MustCompile(`^([a-z]+_[a-z0-9_]+)\s+=\s+(\d+)(?:\s+s(?:ec(?:onds)?)?)?$`)
+
 // bare reads such a line when the name alone identifies the setting.
 func (r *reader) bare(text string) bool {
+	if m := pageLine.FindStringSubmatch(text); m != nil && !r.isScript && !r.used[m[1]] {
+		if name := netNameOf(m[1]); name != "" {
+			return r.sysctl(name, m[2])
+		}
+	}
 	m := bareLine.FindStringSubmatch(text)
 	if m == nil || r.used[m[1]] { // a variable of a script
 		return false

@@ -264,6 +264,24 @@ var bareNames = sync.OnceValue(func() map[string]map[string]string {
 	return all
 })
 
+// registryNames are the bare names of values of the registry in small letters, since their case does
+// not count.
+var registryNames = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for bare, full := range bareNames()["registry"] {
+		all[strings.ToLower(bare)] = full
+	}
+	return all
+})
+
+// registryNamed returns the value of the registry that a name alone denotes; empty if there is none.
+func registryNamed(name string) string {
+	if full := bareNames()["registry"][name]; full != "" { // two may differ in their case alone
+		return full
+	}
+	return registryNames()[strings.ToLower(name)]
+}
+
 // tcpipKey is the registry key that advice on the network means when it does not name one.
 const tcpipKey = `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`
 

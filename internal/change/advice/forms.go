@@ -341,13 +341,20 @@ var regArguments = regexp.MustCompile(`(?i)\badd\s+["'](hk\w+\\[^"']+)["']\s+` +
 	`/v\s+["']?(\w+)["']?\s+/t\s+\w+\s+/d\s+["']?(\w+)`)
 
 // registryCall is a function of a script with a key, a name and a number, and perhaps a type among
-// them: R "HKLM:\…" "NAME" 1, SetValue(@"HKEY_…", "NAME", 1).
-var registryCall = regexp.MustCompile(`(?i)["']?((?:registry::)?hk(?:lm|cu|u|ey_\w+):?\\[^"',]+?)["']?[\s,]+` +
+// them: R "HKLM:\…" "NAME" 1, SetValue(@"HKEY_…", "NAME", 1), R $key "NAME" 1.
+var registryCall = regexp.MustCompile(`(?i)(?:["']?((?:registry::)?hk(?:lm|cu|u|ey_\w+):?\\[^"',]+?)["']?|` +
+	`["']((?:system|software)\\[^"',]+)["']|(\$[\w.]+))[\s,]+` +
 	`["']?(\*?[a-z][\w*]*(?: [\w*]+)*)["']?[\s,]+(?:["']?(?:REG_)?(?:dword|qword|sz|string|binary)["']?[\s,]+)?` +
-	`["']?(0x[0-9a-f]+|\d+)\b`)
+	`["']?(0x[0-9a-f]+|[0-9a-f]{8}|-1|\d+)\b`)
+
+// setsByName is a function of a program that sets a value by its name, in a key that it has opened or
+// that a constant names.
+var setsByName = regexp.MustCompile(`(?i)set_?(?:value|dword|reg\w*)(?:ex)?\(\s*(?:[\w.&]+\s*,\s*)?["'](\*?[a-z]\w+)["']\s*,\s*` +
+	`(?:unchecked\()?(?:\(\w+\))?&?["']?(0x[0-9a-f]+|-1|\d+)\b`)
 
 // readsRegistry is a line that asks for a value or takes one away.
-var readsRegistry = regexp.MustCompile(`(?i)\b(?:query|delete|get-\w+|test-path|remove-\w+)\b`)
+var readsRegistry = regexp.MustCompile(`(?i)\b(?:query|delete|get-\w+|test-path|remove-\w+)\b|` +
+	`(?:check|read|get|is|delete|remove|detect)_?(?:reg\w*|dword|value\w*)\s*\(`)
 
 // asksFor stands before the name of a command that is looked for and not run.
 var asksFor = regexp.MustCompile(`(?i)get-(?:command|help)\s+$`)
@@ -361,7 +368,7 @@ var afterDo = regexp.MustCompile(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
 
 // setRegistry is a function of a script with the parameters of Set-ItemProperty, or with a path, a
 // name and -Dec or -Hex.
-var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+(?:-path\s+` + registryPath + `.*\s-name\s.*\s-value|` +
+var setRegistry = regexp.MustCompile(`(?i)^\s*[\w-]+\s+(?:-(?:path|key)\s+` + registryPath + `.*\s-name\s.*\s-value|` +
 	registryPath + `.*\s["']?\w+["']?\s+-(?:dec|hex))\s`)
 
 // registryPath begins a path of the registry, or a variable that has one.
@@ -417,11 +424,26 @@ func (r *reader) quoted(text string) bool {
 		found = true
 	}
 	if m := registryCall.FindStringSubmatch(text); m != nil && !found && !readsRegistry.MatchString(text) {
-		r.add(Windows, "registry:"+registryPathOf(m[1])+`\`+m[2], number(m[3]))
-		found = true
+		known := registryNamed(m[4]) != ""
+		switch {
+		case m[3] == "":
+			r.add(Windows, "registry:"+registryPathOf(inMachine(m[1]+m[2]))+`\`+m[4], registryWord(m[5]))
+		case known:
+			r.add(Windows, "registry:"+m[3]+`\`+m[4], registryWord(m[5]))
+		}
+		found = m[3] == "" || known
+	}
+	if m := setsByName.FindStringSubmatch(text); m != nil && !found {
+		name := registryNamed(m[1])
+		if strings.HasPrefix(m[1], "*") {
+			name = "registry:" + nicClass + `\` + m[1]
+		}
+		if found = name != ""; found {
+			r.add(Windows, name, registryWord(m[2]))
+		}
 	}
 	if m := itemWithin.FindStringSubmatch(text); m != nil && !found {
-		if name := bareNames()["registry"][m[1]]; name != "" {
+		if name := registryNamed(m[1]); name != "" {
 			r.add(Windows, name, number(m[2]))
 			found = true
 		}
@@ -443,7 +465,7 @@ func (r *reader) quoted(text string) bool {
 		found = (numbers.MatchString(m[2]) || wordValued.MatchString(m[1])) && r.sysctl(m[1], m[2]) || found
 	}
 	for _, m := range registryTriple.FindAllStringSubmatch(text, -1) {
-		if name := bareNames()["registry"][m[1]]; name != "" && !found {
+		if name := registryNamed(m[1]); name != "" && !found {
 			r.add(Windows, name, number(m[2]))
 			found = true
 		}

@@ -171,6 +171,13 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 		j.Source = "learn.microsoft.com: registry trees for devices and drivers"
 		return j
 	}
+	if key := strings.ToLower(j.Knob[:max(0, strings.LastIndexByte(j.Knob, '\\'))]); strings.HasPrefix(key, "registry:") &&
+		(strings.HasSuffix(key, `\tcpip\parameters\interfaces`) || strings.HasSuffix(key, `\tcpip6\parameters\interfaces`)) {
+		j.Verdict, j.Why, j.Today = Ignored, "Nothing reads values of this key: each interface has a key of its own below it.",
+			"leave it out"
+		j.Source = "learn.microsoft.com: TCP/IP registry values"
+		return j
+	}
 	// A registry key in a variable: the name decides.
 	if key, name := path.Split(strings.ReplaceAll(j.Knob, `\`, "/")); !known && strings.HasPrefix(key, "registry:") &&
 		isVariable(strings.TrimPrefix(key, "registry:")) && strings.Count(key, "/") == 1 {

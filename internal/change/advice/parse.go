@@ -57,6 +57,7 @@ type reader struct {
 	pending     string          // sysctl whose value follows
 	nested      int             // commands within commands, and strings within strings
 	tableKey    string          // registry key of a table of PowerShell that is open
+	spelled     record          // of a call over several lines, as far as it is read
 	entry       record          // of a table, as far as it is read
 	fromTable   bool            // a table of values of the registry has been read
 	writesKeys  bool            // the text writes values of the registry
@@ -93,12 +94,14 @@ func (r *reader) add(o OS, name, value string) {
 	if id, err := knob.ParseID(name); err == nil {
 		name = string(id)
 	}
-	// The line of a loop over a table says nothing beside the lines of the table.
-	if r.fromTable && strings.HasPrefix(name, "registry:") && openName(name) {
+	// The line of a loop over a table says nothing beside the lines of the table, and a route is no
+	// setting.
+	isRegistry := strings.HasPrefix(name, "registry:")
+	if isRegistry && (r.fromTable && openName(name) || strings.Contains(strings.ToLower(name), `\persistentroutes\`)) {
 		return
 	}
 	// The star marks the keywords of NICs that Microsoft has standardised, wherever the key is from.
-	if key, keyword, ok := strings.Cut(name, `\*`); ok && strings.HasPrefix(key, "registry:") &&
+	if key, keyword, ok := strings.Cut(name, `\*`); ok && isRegistry &&
 		!strings.Contains(strings.ToLower(key), "{4d36e972") {
 		name = "registry:" + nicClass + `\*` + keyword
 	}
@@ -133,7 +136,7 @@ func (r *reader) read() {
 		return
 	}
 	if listInCode.MatchString(text) && r.within(text) || r.keyTable(text) || r.tableEntry(text) ||
-		r.namesOnly(text) || r.commands(commands) || r.profile(text) ||
+		r.namesOnly(text) || r.callOverLines(text) || r.infLine(text) || r.commands(commands) || r.profile(text) ||
 		r.interfaceLine(text) || r.list(text) {
 		return
 	}
@@ -153,7 +156,7 @@ func (r *reader) read() {
 		return
 	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") &&
-		!headOfBlock.MatchString(text) ||
+		!headOfBlock.MatchString(text) && !readsRegistry.MatchString(text) && !listOfKeys.MatchString(text) ||
 		mentions(text) || tableOfNet.MatchString(text) || hidden.MatchString(text) {
 		r.unread()
 	}
@@ -234,6 +237,9 @@ var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
 // headOfBlock begins a list, a set or a text of Nix or another language; its content is on lines
 // of its own, or has no number.
 var headOfBlock = regexp.MustCompile(`^[A-Za-z_]\w*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
+
+// listOfKeys is a list with the key of the registry that lines below it are about.
+var listOfKeys = regexp.MustCompile(`(?i)^\w+\s*=\s*\[\s*@?r?["']hk\w+\\[^"']*["']\s*\],?$`)
 
 // counted is an assignment of what the shell works out.
 var counted = regexp.MustCompile(`^\w+=\$\(\([^()]*\)\)$`)

@@ -9,18 +9,20 @@ import (
 // powerScript is what a text of PowerShell or a batch file says about its own tables, lists and
 // loops. As in script, nothing is executed.
 type powerScript struct {
-	splats map[string]string   // tables that a command takes as its parameters, as these
-	lists  map[string][]string // lists of literal words
-	body   map[int]bool        // lines of tables that are read where they are used
-	loops  []powerLoop         // open at the present line
-	depth  int                 // of braces
+	splats map[string]string              // tables that a command takes as its parameters, as these
+	lists  map[string][]string            // lists of literal words
+	tables map[string][]map[string]string // lists of tables, without those of keys of the registry
+	body   map[int]bool                   // lines of tables that are read where they are used
+	loops  []powerLoop                    // open at the present line
+	depth  int                            // of braces
 }
 
 // powerLoop is an open loop over literal words.
 type powerLoop struct {
 	name  string // with its sign: $name, %%i
 	items []string
-	depth int // of the braces around it
+	rows  []map[string]string // of a list of tables, in place of the items
+	depth int                 // of the braces around it
 }
 
 var (
@@ -30,6 +32,9 @@ var (
 	powerList  = regexp.MustCompile(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*@\(\s*(.*)$`)
 	tablePair  = regexp.MustCompile(`["']?\b([A-Za-z]\w*)["']?\s*=\s*("[^"]*"|'[^']*'|[$\w.-]+)`)
 	listWord   = regexp.MustCompile(`"([^"$]*)"|'([^']*)'`)
+
+	// powerCommand is a command of PowerShell in the quotes of another shell.
+	powerCommand = regexp.MustCompile(`(?i)^(?:@|call\s+)?(?:powershell|pwsh)(?:\.exe)?\s[^"]*-c(?:ommand)?\s+"`)
 
 	// foreachHead begins a loop of PowerShell, forHead one of a batch file.
 	foreachHead = regexp.MustCompile(`(?i)^foreach\s*\(\s*(\$\w+)\s+in\s+(@\([^()]*\)|\$\w+|["'][^()]*["'])\s*\)\s*\{\s*(.*)$`)
@@ -46,7 +51,8 @@ var (
 
 // newPowerScript looks for the tables and the lists of a text.
 func newPowerScript(text string, lines []line) powerScript {
-	p := powerScript{splats: map[string]string{}, lists: map[string][]string{}, body: map[int]bool{}}
+	p := powerScript{splats: map[string]string{}, lists: map[string][]string{}, body: map[int]bool{},
+		tables: map[string][]map[string]string{}}
 	used := map[string]bool{}
 	for _, m := range splatted.FindAllStringSubmatch(text, -1) {
 		used[m[1]] = true
@@ -56,7 +62,9 @@ func newPowerScript(text string, lines []line) powerScript {
 			p.splat(m[1], m[2], lines[i:])
 		}
 		if m := powerList.FindStringSubmatch(l.text); m != nil {
-			p.lists[m[1]] = listOf(m[2], lines[i+1:])
+			if p.lists[m[1]] = listOf(m[2], lines[i+1:]); p.lists[m[1]] == nil {
+				p.tables[m[1]] = tablesIn(m[2], lines[i+1:])
+			}
 		}
 	}
 	return p
@@ -110,6 +118,30 @@ func listOf(rest string, lines []line) []string {
 	return items
 }
 
+// tablesIn returns the tables of a list, each on one line; nothing if they are keys of the registry,
+// which are read where they stand.
+func tablesIn(rest string, lines []line) []map[string]string {
+	var rows []map[string]string
+	for i := range min(len(lines), mostLines) + 1 {
+		row := map[string]string{}
+		if at := strings.Index(rest, "@{"); at >= 0 {
+			for _, m := range tablePair.FindAllStringSubmatch(rest[at:], -1) {
+				value := strings.Trim(m[2], `"'`)
+				if isKey(value) {
+					return nil
+				}
+				row[m[1]] = value
+			}
+			rows = append(rows, row)
+		}
+		if strings.HasPrefix(rest, ")") || i == len(lines) || i == mostLines {
+			break
+		}
+		rest = lines[i].text
+	}
+	return rows
+}
+
 // items returns the words that a loop goes over, if they are literal.
 func (p *powerScript) items(list string) []string {
 	if name, ok := strings.CutPrefix(list, "$"); ok {
@@ -121,6 +153,9 @@ func (p *powerScript) items(list string) []string {
 // lines returns what a line is with its tables and loops written out.
 func (s *script) powerLines(text string) []string {
 	p := &s.power
+	if powerCommand.MatchString(text) {
+		text = strings.ReplaceAll(text, `\"`, "'")
+	}
 	text = splatted.ReplaceAllStringFunc(text, func(m string) string {
 		if words := p.splats[m[2:]]; words != "" {
 			return " " + words
@@ -130,6 +165,11 @@ func (s *script) powerLines(text string) []string {
 	s.keys(text)
 	if m := forHead.FindStringSubmatch(text); m != nil {
 		return p.loop(m[1], strings.FieldsFunc(m[2], func(c rune) bool { return c == ' ' || c == ',' || c == '\t' }), m[3])
+	}
+	if m := foreachHead.FindStringSubmatch(text); m != nil && len(p.tables[strings.TrimPrefix(m[2], "$")]) > 0 {
+		p.depth++
+		p.loops = append(p.loops, powerLoop{name: m[1], rows: p.tables[m[2][1:]], depth: p.depth})
+		return p.each(m[3])
 	}
 	if m := foreachHead.FindStringSubmatch(text); m != nil && p.items(m[2]) != nil {
 		p.depth++
@@ -151,7 +191,7 @@ func (p *powerScript) loop(name string, items []string, rest string) []string {
 		items[i] = strings.Trim(w, `"'`)
 	}
 	batch := strings.HasPrefix(name, "%%")
-	p.loops = append(p.loops, powerLoop{name, items, p.depth})
+	p.loops = append(p.loops, powerLoop{name: name, items: items, depth: p.depth})
 	if batch && strings.HasPrefix(rest, "(") {
 		rest = strings.TrimSpace(rest[1:])
 		if inner, ok := strings.CutSuffix(rest, ")"); ok {
@@ -171,6 +211,10 @@ func (p *powerScript) loop(name string, items []string, rest string) []string {
 func (p *powerScript) each(text string) []string {
 	all := []string{text}
 	for _, l := range p.loops {
+		if l.rows != nil {
+			all = eachRow(all, l)
+			continue
+		}
 		at := regexp.MustCompile(regexp.QuoteMeta(l.name) + `(?:\b|$)`)
 		if !at.MatchString(text) || len(all)*len(l.items) > mostItems {
 			continue
@@ -195,6 +239,26 @@ func (p *powerScript) each(text string) []string {
 		}
 	}
 	return all
+}
+
+// eachRow repeats lines for the tables of a loop whose fields they use: $name.Field.
+func eachRow(all []string, l powerLoop) []string {
+	var next []string
+	for _, t := range all {
+		if !strings.Contains(t, l.name+".") || len(next)+len(l.rows) > mostItems {
+			next = append(next, t)
+			continue
+		}
+		for _, row := range l.rows {
+			one := t
+			for field, value := range row {
+				at := regexp.MustCompile(`(?i)` + regexp.QuoteMeta(l.name+"."+field) + `\b`)
+				one = at.ReplaceAllLiteralString(one, `"`+value+`"`)
+			}
+			next = append(next, one)
+		}
+	}
+	return next
 }
 
 // keys notes which key of the registry a variable holds from here on.
@@ -274,6 +338,58 @@ func registryPathOf(path string) string {
 	return shortHive(strings.ToUpper(strings.TrimSuffix(hive, ":")) + `\` + strings.Trim(rest, `\`))
 }
 
+var (
+	loneKey   = regexp.MustCompile(`(?i)^@?r?["']((?:hk\w+:?\\|system\\|software\\)[^"']*)["'],?$`)
+	loneValue = regexp.MustCompile(`^(?:["'](\*?\w+)["']\s*,?\s*)?(0x[0-9a-fA-F]+|\d+|u32::MAX)?,?$`)
+)
+
+// callOverLines reads the key, the name and the number of a call, on lines of their own.
+func (r *reader) callOverLines(text string) bool {
+	if m := loneKey.FindStringSubmatch(text); m != nil {
+		r.spelled = record{path: inMachine(m[1])}
+		return true
+	}
+	m := loneValue.FindStringSubmatch(text)
+	if r.spelled.path == "" || m == nil || m[1] == "" && r.spelled.name == "" {
+		r.spelled = record{}
+		return false
+	}
+	if m[1] != "" {
+		r.spelled.name = m[1]
+	}
+	if m[2] != "" {
+		r.add(Windows, "registry:"+registryPathOf(r.spelled.path)+`\`+r.spelled.name, number(m[2]))
+		r.spelled = record{}
+	}
+	return true
+}
+
+// inMachine puts the hive of the machine before a key that begins with one of its parts.
+func inMachine(key string) string {
+	if isKey(key) {
+		return key
+	}
+	return `HKLM\` + key
+}
+
+// addReg is a line of the section AddReg of an INF file (learn.microsoft.com: INF AddReg directive).
+var addReg = regexp.MustCompile(`(?i)^(hk(?:lm|cu|r)),\s*"([^"]+)",\s*"([^"]+)",\s*(?:0x[0-9a-f]+|%\w+%|\d*),\s*` +
+	`(0x[0-9a-f]+|\d+|(?:[0-9a-f]{2},){3}[0-9a-f]{2})$`)
+
+func (r *reader) infLine(text string) bool {
+	m := addReg.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	value := m[4]
+	if bytes := strings.Split(value, ","); len(bytes) == 4 { // the lowest comes first
+		slices.Reverse(bytes)
+		value = "0x" + strings.Join(bytes, "")
+	}
+	r.add(Windows, "registry:"+registryPathOf(m[1]+`\`+m[2])+`\`+m[3], number(value))
+	return true
+}
+
 // knownPair is the name of a value of the registry and its data, in a table or a call whose key is
 // elsewhere.
 var (
@@ -288,7 +404,7 @@ func (r *reader) namesOnly(text string) bool {
 	if m == nil || !r.writesKeys || len(m[1]) < 8 || !innerCapital.MatchString(m[1]) {
 		return false
 	}
-	name := bareNames()["registry"][m[1]]
+	name := registryNamed(m[1])
 	if name == "" {
 		return false
 	}

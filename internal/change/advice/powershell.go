@@ -22,6 +22,7 @@ var cmdlets = map[string]string{
 	"set-netipv4protocol":            "",
 	"set-netipv6protocol":            "",
 	"set-itemproperty":               "",
+	"set-gpregistryvalue":            "",
 	"new-itemproperty":               "",
 	"set-netadapteradvancedproperty": "",
 	"set-netadapterrsc":              "",
@@ -195,7 +196,8 @@ func (r *reader) cmdlet(c command) bool {
 	before := len(r.advice.Settings)
 	defer func() {
 		// A misspelt parameter, or one that is not known here.
-		if len(r.advice.Settings) == before && !strings.HasSuffix(c.name(), "itemproperty") {
+		if len(r.advice.Settings) == before && !strings.HasSuffix(c.name(), "itemproperty") &&
+			c.name() != "set-gpregistryvalue" {
 			r.unread()
 		}
 	}()
@@ -308,10 +310,12 @@ func (r *reader) itemProperty(words []string) {
 			next = words[i+1]
 		}
 		switch p := strings.ToLower(words[i]); {
-		case p == "-path" || p == "-literalpath":
+		case p == "-path" || p == "-literalpath" || p == "-key":
 			path = next
 			i++
-		case p == "-name":
+		case p == "-name" && i > 0 && strings.EqualFold(words[0], "set-gpregistryvalue"):
+			i++ // of the policy
+		case p == "-name" || p == "-valuename":
 			name = next
 			i++
 		case p == "-value" || p == "-dec": // -dec and -hex are of functions of scripts
@@ -346,7 +350,7 @@ func (r *reader) itemProperty(words []string) {
 	}
 	// A path in a variable: only the name says that it is a setting of the network.
 	_, known := factOf(Windows, tcpipKey+name)
-	known = known || bareNames()["registry"][name] != ""
+	known = known || registryNamed(name) != ""
 	if known && strings.HasPrefix(path, "$") && value != "" {
 		r.add(Windows, "registry:"+path+`\`+name, number(value))
 	}

@@ -62,6 +62,15 @@ func registryNumber(s string) string {
 	return strconv.FormatUint(n, 10)
 }
 
+// registryWord returns a number of a call in decimal. Eight digits without a prefix are hexadecimal if
+// one of them is a letter.
+func registryWord(s string) string {
+	if len(s) == 8 && strings.ContainsAny(strings.ToLower(s), "abcdef") && !strings.HasPrefix(s, "0x") {
+		s = "0x" + s
+	}
+	return number(s)
+}
+
 // shortHive abbreviates the names of the hives as reg.exe does, so that a .reg file, reg add and
 // PowerShell use one name for one value.
 func shortHive(key string) string {
@@ -91,7 +100,7 @@ func (r *reader) writtenRegistry(text string) bool {
 	name, key := m[1], r.key
 	if key == "" {
 		// The key is somewhere else; most names are of one key only.
-		if full, ok := bareNames()["registry"][name]; ok {
+		if full := registryNamed(name); full != "" {
 			key = full[len("registry:"):strings.LastIndex(full, `\`)]
 		} else {
 			key = `HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`
