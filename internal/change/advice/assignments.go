@@ -292,6 +292,10 @@ func (r *reader) bare(text string) bool {
 			return true
 		}
 	}
+	if name := registryNamed(m[1]); name != "" && len(m[1]) > 7 && numbers.MatchString(m[2]) {
+		r.add(Windows, name, m[2])
+		return true
+	}
 	return false
 }
 

@@ -193,7 +193,9 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 func withNumbers(words []string) []string {
 	var out []string
 	for i, w := range words {
-		if n := len(out); n > 1 && numbers.MatchString(w) && numbers.MatchString(words[i-1][strings.IndexByte(words[i-1], '=')+1:]) {
+		before := words[max(0, i-1)]
+		before = before[strings.IndexByte(before, '=')+1:]
+		if n := len(out); n > 1 && numbers.MatchString(w) && numbers.MatchString(before) {
 			out[n-1] += " " + w
 			continue
 		}

@@ -264,8 +264,8 @@ var bareNames = sync.OnceValue(func() map[string]map[string]string {
 	return all
 })
 
-// registryNames are the bare names of values of the registry in small letters, since their case does
-// not count.
+// registryNames are the bare names of values of the registry in small letters, since their case
+// does not count.
 var registryNames = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	for bare, full := range bareNames()["registry"] {
@@ -274,7 +274,7 @@ var registryNames = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-// registryNamed returns the value of the registry that a name alone denotes; empty if there is none.
+// registryNamed returns the value of the registry that a name alone denotes, or nothing.
 func registryNamed(name string) string {
 	if full := bareNames()["registry"][name]; full != "" { // two may differ in their case alone
 		return full

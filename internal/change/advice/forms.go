@@ -232,7 +232,8 @@ func (r *reader) within(text string) bool {
 	found := false
 	for _, m := range inlineCode.FindAllStringSubmatch(text, -1) {
 		code := strings.TrimSpace(m[1])
-		found = r.commands(splitCommands(code)) || r.assignment(code) || r.pair(code) || r.lastPart(code) || found
+		found = r.commands(splitCommands(code)) || r.assignment(code) || r.pair(code) || r.lastPart(code) ||
+			r.bare(code) || found
 	}
 	if found || r.quoted(text) {
 		return true
@@ -320,6 +321,17 @@ var writesKernel = regexp.MustCompile(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)
 // programOf are the arguments of reg add or of netsh, which another function runs.
 var programOf = regexp.MustCompile(`(?i)^(?:(add)\s+["']?hk|int(?:erface)?\s+\w+\s+set\s)`)
 
+// withProgram puts the program before arguments that only it has.
+func withProgram(arguments string) string {
+	switch m := programOf.FindStringSubmatch(arguments); {
+	case m == nil:
+		return arguments
+	case m[1] != "":
+		return "reg " + arguments
+	}
+	return "netsh " + arguments
+}
+
 // augeasSet is a change of a file by augeas: set NAME VALUE, in quotes.
 var augeasSet = regexp.MustCompile(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+)/)?(` + namePattern +
 	`)\s+("[^"]*"|'[^']*'|[^\s"']+)\s*["']`)
@@ -347,10 +359,10 @@ var registryCall = regexp.MustCompile(`(?i)(?:["']?((?:registry::)?hk(?:lm|cu|u|
 	`["']?(\*?[a-z][\w*]*(?: [\w*]+)*)["']?[\s,]+(?:["']?(?:REG_)?(?:dword|qword|sz|string|binary)["']?[\s,]+)?` +
 	`["']?(0x[0-9a-f]+|[0-9a-f]{8}|-1|\d+)\b`)
 
-// setsByName is a function of a program that sets a value by its name, in a key that it has opened or
-// that a constant names.
-var setsByName = regexp.MustCompile(`(?i)set_?(?:value|dword|reg\w*)(?:ex)?\(\s*(?:[\w.&]+\s*,\s*)?["'](\*?[a-z]\w+)["']\s*,\s*` +
-	`(?:unchecked\()?(?:\(\w+\))?&?["']?(0x[0-9a-f]+|-1|\d+)\b`)
+// setsByName is a function of a program that sets a value by its name, in a key that it has opened
+// or that a constant names.
+var setsByName = regexp.MustCompile(`(?i)set\w*(?:value|dword|string|reg\w*)(?:ex)?\(\s*(?:[\w.&]+\s*,\s*){0,3}` +
+	`["'](\*?[a-z]\w+)["']\s*,\s*(?:unchecked\()?(?:\(\w+\))?&?["']?(0x[0-9a-f]+|-1|\d+)\b`)
 
 // readsRegistry is a line that asks for a value or takes one away.
 var readsRegistry = regexp.MustCompile(`(?i)\b(?:query|delete|get-\w+|test-path|remove-\w+)\b|` +
@@ -383,6 +395,13 @@ var registryTriple = regexp.MustCompile(
 // star marks the names that Microsoft has standardised.
 var nicKeyword = regexp.MustCompile(`["'](\*[A-Za-z]\w+)["']\s*[=:,]\s*["']?(\w+)["']?`)
 
+// keywordParameter are the parameters of Set-NetAdapterAdvancedProperty, or of a function with a
+// list of keywords.
+var keywordParameter = regexp.MustCompile(`(?i)-registrykeywords?\s+@?\(?\s*["']([^"'$]+)["'].*?-registryvalue\s+["']?(\w+)`)
+
+// calledByName is a function of a batch file with a name and a number: call :NICSetting "NAME" "0".
+var calledByName = regexp.MustCompile(`(?i)^call\s+:\w+\s+"?([a-z]\w+)"?\s+"?(0x[0-9a-f]+|\d+)"?$`)
+
 // quoted reads the commands in the strings of a program: os.system("netsh …"), exec('ndd …'), a
 // list of commands, and cmdlets in a pipeline.
 func (r *reader) quoted(text string) bool {
@@ -394,11 +413,7 @@ func (r *reader) quoted(text string) bool {
 	for _, m := range all {
 		inner := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'").Replace(m[1] + m[2])
 		inner = strings.TrimSuffix(inner, `\n`) // printf
-		if program := programOf.FindStringSubmatch(inner); program != nil {
-			if inner = "reg " + inner; program[1] == "" {
-				inner = "netsh " + inner[len("reg "):]
-			}
-		}
+		inner = withProgram(inner)
 		if settingCommands.MatchString(inner) || writesKernel.MatchString(inner) {
 			inner = r.script.inner(inner)
 			found = r.commands(splitCommands(inner)) || found
@@ -408,7 +423,7 @@ func (r *reader) quoted(text string) bool {
 		found = r.sysctl(m[1], plainValue(m[2])) || found
 	}
 	for _, m := range argumentList.FindAllString(text, -1) {
-		words := strings.Trim(betweenStrings.ReplaceAllString(m, " "), `"'[]() `)
+		words := withProgram(strings.Trim(betweenStrings.ReplaceAllString(m, " "), `"'[]() `))
 		if settingCommands.MatchString(words+" ") && !found {
 			found = r.commands(splitCommands(words)) || found
 		}
@@ -470,9 +485,22 @@ func (r *reader) quoted(text string) bool {
 			found = true
 		}
 	}
+	if found {
+		return true
+	}
 	for _, m := range nicKeyword.FindAllStringSubmatch(text, -1) {
 		r.add(Windows, "adapter:*/"+m[1], m[2])
 		found = true
+	}
+	if m := keywordParameter.FindStringSubmatch(text); m != nil && !found {
+		r.add(Windows, "adapter:*/"+m[1], m[2])
+		found = true
+	}
+	if m := calledByName.FindStringSubmatch(text); m != nil && !found && len(m[1]) > 7 {
+		if name := registryNamed(m[1]); name != "" {
+			r.add(Windows, name, number(m[2]))
+			found = true
+		}
 	}
 	return found
 }

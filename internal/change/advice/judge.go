@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,6 +160,9 @@ func (t Target) judge(s Setting, usual OS, around text) Judgement {
 	return j
 }
 
+// aboveInterfaces is a value in the key above those of the interfaces.
+var aboveInterfaces = regexp.MustCompile(`(?i)^registry:.*\\tcpip6?\\parameters\\interfaces\\[^\\]+$`)
+
 // value applies facts and catalogue to one value.
 func (t Target) value(j Judgement, value string, around text) Judgement {
 	// The order is by certainty. Whether a setting exists does not depend on its value; a value out
@@ -171,10 +175,9 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 		j.Source = "learn.microsoft.com: registry trees for devices and drivers"
 		return j
 	}
-	if key := strings.ToLower(j.Knob[:max(0, strings.LastIndexByte(j.Knob, '\\'))]); strings.HasPrefix(key, "registry:") &&
-		(strings.HasSuffix(key, `\tcpip\parameters\interfaces`) || strings.HasSuffix(key, `\tcpip6\parameters\interfaces`)) {
-		j.Verdict, j.Why, j.Today = Ignored, "Nothing reads values of this key: each interface has a key of its own below it.",
-			"leave it out"
+	if aboveInterfaces.MatchString(j.Knob) {
+		j.Verdict, j.Today = Ignored, "leave it out"
+		j.Why = "Nothing reads values of this key: each interface has a key of its own below it."
 		j.Source = "learn.microsoft.com: TCP/IP registry values"
 		return j
 	}

@@ -1,9 +1,12 @@
 package advice
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // powerScript is what a text of PowerShell or a batch file says about its own tables, lists and
@@ -22,6 +25,7 @@ type powerLoop struct {
 	name  string // with its sign: $name, %%i
 	items []string
 	rows  []map[string]string // of a list of tables, in place of the items
+	used  *regexp.Regexp      // its name in a line
 	depth int                 // of the braces around it
 }
 
@@ -70,8 +74,10 @@ func newPowerScript(text string, lines []line) powerScript {
 	return p
 }
 
-// mostLines bounds the tables and the lists that are taken together.
-const mostLines = 60
+const (
+	mostLines    = 60   // of a table or a list
+	longestSplat = 2048 // bytes of the parameters that a table becomes
+)
 
 // splat takes the pairs of a table up to its end as parameters.
 func (p *powerScript) splat(name, rest string, lines []line) {
@@ -87,7 +93,9 @@ func (p *powerScript) splat(name, rest string, lines []line) {
 		}
 		p.body[lines[i].number] = true
 		if closed {
-			p.splats[name] = strings.Join(words, " ")
+			if all := strings.Join(words, " "); len(all) <= longestSplat {
+				p.splats[name] = all
+			}
 			return
 		}
 	}
@@ -118,8 +126,8 @@ func listOf(rest string, lines []line) []string {
 	return items
 }
 
-// tablesIn returns the tables of a list, each on one line; nothing if they are keys of the registry,
-// which are read where they stand.
+// tablesIn returns the tables of a list, each on one line; nothing if they have keys of the
+// registry, which are read where they stand.
 func tablesIn(rest string, lines []line) []map[string]string {
 	var rows []map[string]string
 	for i := range min(len(lines), mostLines) + 1 {
@@ -132,7 +140,9 @@ func tablesIn(rest string, lines []line) []map[string]string {
 				}
 				row[m[1]] = value
 			}
-			rows = append(rows, row)
+			if rows = append(rows, row); len(row) == 0 { // on lines of its own
+				return nil
+			}
 		}
 		if strings.HasPrefix(rest, ")") || i == len(lines) || i == mostLines {
 			break
@@ -150,18 +160,35 @@ func (p *powerScript) items(list string) []string {
 	return listOf(strings.TrimSuffix(strings.TrimPrefix(list, "@("), ")"), nil)
 }
 
-// lines returns what a line is with its tables and loops written out.
+// powerLines returns what a line is with its tables and loops written out, as far as there is room.
 func (s *script) powerLines(text string) []string {
+	out := s.powerParts(text)
+	size := 0
+	for _, t := range out {
+		size += len(t)
+	}
+	if len(out) == 1 && size <= len(text) {
+		return out
+	}
+	if s.left -= size; s.left < 0 {
+		return []string{text}
+	}
+	return out
+}
+
+func (s *script) powerParts(text string) []string {
 	p := &s.power
 	if powerCommand.MatchString(text) {
 		text = strings.ReplaceAll(text, `\"`, "'")
 	}
-	text = splatted.ReplaceAllStringFunc(text, func(m string) string {
-		if words := p.splats[m[2:]]; words != "" {
-			return " " + words
+	if at := splatted.FindStringSubmatchIndex(text); at != nil && s.left > 0 {
+		if words := p.splats[text[at[2]:at[3]]]; words != "" {
+			text = text[:at[2]-1] + words + text[at[1]:]
 		}
-		return m
-	})
+	}
+	if s.left < 0 {
+		return []string{text}
+	}
 	s.keys(text)
 	if m := forHead.FindStringSubmatch(text); m != nil {
 		return p.loop(m[1], strings.FieldsFunc(m[2], func(c rune) bool { return c == ' ' || c == ',' || c == '\t' }), m[3])
@@ -191,7 +218,8 @@ func (p *powerScript) loop(name string, items []string, rest string) []string {
 		items[i] = strings.Trim(w, `"'`)
 	}
 	batch := strings.HasPrefix(name, "%%")
-	p.loops = append(p.loops, powerLoop{name: name, items: items, depth: p.depth})
+	p.loops = append(p.loops, powerLoop{name: name, items: items, depth: p.depth,
+		used: regexp.MustCompile(regexp.QuoteMeta(name) + `(?:\b|$)`)})
 	if batch && strings.HasPrefix(rest, "(") {
 		rest = strings.TrimSpace(rest[1:])
 		if inner, ok := strings.CutSuffix(rest, ")"); ok {
@@ -215,7 +243,7 @@ func (p *powerScript) each(text string) []string {
 			all = eachRow(all, l)
 			continue
 		}
-		at := regexp.MustCompile(regexp.QuoteMeta(l.name) + `(?:\b|$)`)
+		at := l.used
 		if !at.MatchString(text) || len(all)*len(l.items) > mostItems {
 			continue
 		}
@@ -250,10 +278,11 @@ func eachRow(all []string, l powerLoop) []string {
 			continue
 		}
 		for _, row := range l.rows {
+			fields := slices.Collect(maps.Keys(row))
+			sorting.StableFunc(fields, func(a, b string) int { return len(b) - len(a) })
 			one := t
-			for field, value := range row {
-				at := regexp.MustCompile(`(?i)` + regexp.QuoteMeta(l.name+"."+field) + `\b`)
-				one = at.ReplaceAllLiteralString(one, `"`+value+`"`)
+			for _, field := range fields { // the longest first, since one may begin another
+				one = strings.ReplaceAll(one, l.name+"."+field, `"`+row[field]+`"`)
 			}
 			next = append(next, one)
 		}
@@ -319,11 +348,22 @@ func (r *reader) tableEntry(text string) bool {
 			r.entry = record{}
 		}
 	}
+	if e := r.entry; e.path == "" && e.value != "" && r.writesKeys && innerCapital.MatchString(e.name) {
+		if name := registryNamed(e.name); name != "" { // the key is elsewhere
+			r.add(Windows, name, number(e.value))
+			r.fromTable, r.entry = true, record{}
+			return true
+		}
+	}
+	used = used || r.writesKeys && r.entry.name != "" && loneField.MatchString(text)
 	if strings.HasPrefix(text, "}") || strings.HasSuffix(text, "}") && len(fields) > 0 {
 		r.entry = record{}
 	}
 	return used && !slices.ContainsFunc(fields, func(m []string) bool { return m[0] == "" })
 }
+
+// loneField is a field of a table that says something about the entry.
+var loneField = regexp.MustCompile(`^\w+\s*=\s*["'].*["'],?;?$`)
 
 // keyOfRegistry is a key with its hive.
 var keyOfRegistry = regexp.MustCompile(`(?i)^(?:registry::)?hk(?:lm|cu|u|cr|ey_\w+):?\\`)
@@ -372,7 +412,7 @@ func inMachine(key string) string {
 	return `HKLM\` + key
 }
 
-// addReg is a line of the section AddReg of an INF file (learn.microsoft.com: INF AddReg directive).
+// addReg is a line of an INF file (learn.microsoft.com: INF AddReg directive).
 var addReg = regexp.MustCompile(`(?i)^(hk(?:lm|cu|r)),\s*"([^"]+)",\s*"([^"]+)",\s*(?:0x[0-9a-f]+|%\w+%|\d*),\s*` +
 	`(0x[0-9a-f]+|\d+|(?:[0-9a-f]{2},){3}[0-9a-f]{2})$`)
 

@@ -176,6 +176,9 @@ func (c command) selectedBy(from command) command {
 	return c
 }
 
+// truth writes the truth values of PowerShell as the facts have them.
+var truth = strings.NewReplacer("$true", "enabled", "$True", "enabled", "$false", "disabled", "$False", "disabled")
+
 // cmdlet reads one of them. Parameters come in any order; names and values are the same in either
 // case, as PowerShell has it.
 func (r *reader) cmdlet(c command) bool {
@@ -190,8 +193,7 @@ func (r *reader) cmdlet(c command) bool {
 	}
 	pairs := c.words[1:]
 	for i, w := range pairs {
-		pairs[i] = strings.NewReplacer("$true", "enabled", "$True", "enabled",
-			"$false", "disabled", "$False", "disabled").Replace(w)
+		pairs[i] = truth.Replace(w)
 	}
 	before := len(r.advice.Settings)
 	defer func() {
@@ -349,9 +351,10 @@ func (r *reader) itemProperty(words []string) {
 		return
 	}
 	// A path in a variable: only the name says that it is a setting of the network.
-	_, known := factOf(Windows, tcpipKey+name)
-	known = known || registryNamed(name) != ""
-	if known && strings.HasPrefix(path, "$") && value != "" {
+	if !strings.HasPrefix(path, "$") || value == "" {
+		return
+	}
+	if _, known := factOf(Windows, tcpipKey+name); known || registryNamed(name) != "" {
 		r.add(Windows, "registry:"+path+`\`+name, number(value))
 	}
 }

@@ -62,8 +62,8 @@ func registryNumber(s string) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// registryWord returns a number of a call in decimal. Eight digits without a prefix are hexadecimal if
-// one of them is a letter.
+// registryWord returns a number of a call in decimal. Eight digits without a prefix are hexadecimal
+// if one of them is a letter.
 func registryWord(s string) string {
 	if len(s) == 8 && strings.ContainsAny(strings.ToLower(s), "abcdef") && !strings.HasPrefix(s, "0x") {
 		s = "0x" + s
