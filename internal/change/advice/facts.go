@@ -33,8 +33,10 @@ type fact struct {
 	Range    string    `json:"range,omitempty"`  // values that the system takes, as in tables.go; empty: not known
 	Defaults []history `json:"defaults,omitempty"`
 	Rules    []rule    `json:"rules,omitempty"`
-	Today    string    `json:"today,omitempty"`  // for verdicts that come from the defaults
-	Source   string    `json:"source,omitempty"` // for the same
+	// the source of the rules that name none
+	RulesSource string `json:"rules_source,omitempty"`
+	Today       string `json:"today,omitempty"`  // for verdicts that come from the defaults
+	Source      string `json:"source,omitempty"` // for the same
 
 	pattern string // Knob in small letters
 	head    string // its part before the first star, in factsByPattern
@@ -53,7 +55,8 @@ type history struct {
 // rule is a verdict under conditions, all of which must apply.
 //
 // Why is what the setting does on the releases that the rule is for, and not what the page
-// believed. Today is a command, a name or a value to type, or "leave it out".
+// believed. Today is a command, a name or a value to type, or "leave it out", which is also what an
+// ignored setting and one with the value of the default have if the file says nothing.
 type rule struct {
 	Since  string   `json:"since,omitempty"`  // first release that it holds for
 	Before string   `json:"before,omitempty"` // first release that it no longer holds for
@@ -66,7 +69,7 @@ type rule struct {
 	Verdict    Verdict `json:"verdict"`
 	Why        string  `json:"why"`
 	Today      string  `json:"today,omitempty"`
-	Source     string  `json:"source"`
+	Source     string  `json:"source,omitempty"`
 }
 
 // asksValue reports whether the rule looks at the value.
@@ -110,11 +113,25 @@ func parseFacts(data []byte) ([]fact, error) {
 		return nil, err
 	}
 	for _, f := range all {
+		f.complete()
 		if err := f.check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Knob, err)
 		}
 	}
 	return all, nil
+}
+
+// complete fills in what the rules of a file leave out.
+func (f fact) complete() {
+	for i := range f.Rules {
+		r := &f.Rules[i]
+		if r.Source == "" {
+			r.Source = f.RulesSource
+		}
+		if r.Today == "" && (r.Verdict == Ignored || r.Verdict == NowDefault) {
+			r.Today = "leave it out"
+		}
+	}
 }
 
 // check refuses a fact that could not be applied or verified. Every claim needs a source, because
