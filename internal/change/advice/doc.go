@@ -42,10 +42,10 @@
 //
 // # Sources
 //
-// Every rule carries its own: kernel documentation and commits, manual pages, Microsoft's and
-// Oracle's documentation. The files are facts/*.json for rules, and facts/*.tsv for the settings of
-// FreeBSD, Solaris and Windows, and of modules of Linux, with their defaults and the direction in
-// which a change is wrong.
+// Every rule has one: kernel documentation and commits, manual pages, Microsoft's and Oracle's
+// documentation. The files are facts/*.json for rules, each about the system in its name, and
+// facts/*.tsv for the settings of FreeBSD, Solaris and Windows, and of modules of Linux, with their
+// defaults and the direction in which a change is wrong.
 //
 // # Limits
 //

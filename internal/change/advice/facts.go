@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"strings"
 	"sync"
 
@@ -25,8 +26,8 @@ var factFiles embed.FS
 // rules that use the value and before the other rules, so that a list may end in a rule for every
 // other value.
 type fact struct {
-	OS       OS        `json:"os,omitempty"` // empty: every system
-	Knob     string    `json:"knob"`         // * matches any text; case is ignored
+	OS       OS        `json:"-"`    // empty: every system
+	Knob     string    `json:"knob"` // * matches any text; case is ignored
 	Field    int       `json:"field,omitempty"`
 	Lower    string    `json:"lower,omitempty"`  // why a number under the default is harmful; empty: it is not
 	Higher   string    `json:"higher,omitempty"` // the same for one over the default
@@ -88,7 +89,7 @@ var facts = sync.OnceValue(func() []fact {
 		data, err := factFiles.ReadFile(name)
 		if err == nil {
 			var some []fact
-			some, err = parseFacts(data)
+			some, err = parseFacts(systemOf(name), data)
 			all = append(all, some...)
 		}
 		if err != nil {
@@ -103,8 +104,19 @@ var facts = sync.OnceValue(func() []fact {
 	return all
 })
 
+// systemOf returns the system that a file is about, the first word of its name. Other words stand
+// for programs, whose settings are the same on every system.
+func systemOf(file string) OS {
+	word := strings.FieldsFunc(path.Base(file), func(r rune) bool { return r == '-' || r == '.' })[0]
+	switch o := OS(word); o {
+	case Linux, FreeBSD, NetBSD, Solaris, Windows:
+		return o
+	}
+	return ""
+}
+
 // parseFacts reads one file and refuses facts that could not be applied or checked.
-func parseFacts(data []byte) ([]fact, error) {
+func parseFacts(o OS, data []byte) ([]fact, error) {
 	// A misspelt key would silently make a rule hold always.
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -112,7 +124,9 @@ func parseFacts(data []byte) ([]fact, error) {
 	if err := dec.Decode(&all); err != nil {
 		return nil, err
 	}
-	for _, f := range all {
+	for i := range all {
+		f := &all[i]
+		f.OS = o
 		f.complete()
 		if err := f.check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Knob, err)
@@ -122,7 +136,7 @@ func parseFacts(data []byte) ([]fact, error) {
 }
 
 // complete fills in what the rules of a file leave out.
-func (f fact) complete() {
+func (f *fact) complete() {
 	for i := range f.Rules {
 		r := &f.Rules[i]
 		if r.Source == "" {
