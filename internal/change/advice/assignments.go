@@ -76,6 +76,9 @@ func (r *reader) sysctl(name, value string) bool {
 	if !ok || value == "" {
 		return false
 	}
+	if value == "{" { // the head of a block of Nix
+		return true
+	}
 	r.add(o, "sysctl:"+name, value)
 	return true
 }
@@ -268,8 +271,16 @@ func (r *reader) hostname(text string) bool {
 // "TcpWindowSize 131400".
 var bareLine = pattern.New(`^([A-Za-z_][\w.-]*)\s*[=: ]\s*("[^"]*"|[\w.,]+)$`)
 
+// pageLine is the last part of a name and its value in a page, with the unit of a time behind it.
+var pageLine = pattern.New(`^([a-z]+_[a-z0-9_]+)\s+=\s+(\d+)(?:\s+s(?:ec(?:onds)?)?)?$`)
+
 // bare reads such a line when the name alone identifies the setting.
 func (r *reader) bare(text string) bool {
+	if m := pageLine.FindStringSubmatch(text); m != nil && !r.isScript && !r.used[m[1]] {
+		if name := netNameOf(m[1]); name != "" {
+			return r.sysctl(name, m[2])
+		}
+	}
 	m := bareLine.FindStringSubmatch(text)
 	if m == nil || r.used[m[1]] { // a variable of a script
 		return false
@@ -281,6 +292,10 @@ func (r *reader) bare(text string) bool {
 			r.add(bareOS[kind], name, strings.Trim(m[2], `"`))
 			return true
 		}
+	}
+	if name := registryNamed(m[1]); name != "" && len(m[1]) > 7 && numbers.MatchString(m[2]) {
+		r.add(Windows, name, m[2])
+		return true
 	}
 	return false
 }

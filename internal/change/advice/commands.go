@@ -59,8 +59,14 @@ func commandTable(name string) reads {
 		return (*reader).netsh
 	case "sc":
 		return (*reader).service
-	case "reg":
+	case "reg", "%reg%":
 		return (*reader).reg
+	case "sp": // the alias of PowerShell
+		return func(r *reader, c, _ command) bool {
+			return r.cmdlet(command{words: append([]string{"Set-ItemProperty"}, c.words[1:]...)})
+		}
+	case "powercfg":
+		return (*reader).powercfg
 	case "kldload":
 		return (*reader).kldload
 	case "sh", "bash", "dash", "ksh", "zsh", "su":
@@ -160,7 +166,7 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 	}
 	// sysctl -p FILE and --system read files that are not available here; their words have no
 	// equals sign. The same holds for -f FILE (FreeBSD).
-	for _, w := range withoutBlanks(c.words[1:]) {
+	for _, w := range withoutBlanks(withNumbers(c.words[1:])) {
 		// Both programs accept settings anywhere between their options, and neither system needs -w
 		// any longer.
 		name, value, ok := strings.Cut(w, "=")
@@ -181,6 +187,22 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 		}
 	}
 	return true
+}
+
+// withNumbers joins the numbers of a value that pages write without quotes: NAME=1024 65535. The
+// program refuses that; the author means the setting.
+func withNumbers(words []string) []string {
+	var out []string
+	for i, w := range words {
+		before := words[max(0, i-1)]
+		before = before[strings.IndexByte(before, '=')+1:]
+		if n := len(out); n > 1 && numbers.MatchString(w) && numbers.MatchString(before) {
+			out[n-1] += " " + w
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
 }
 
 // withoutBlanks joins a name, a sign and a value that pages write with blanks: NAME= VALUE, NAME =
@@ -491,6 +513,9 @@ func cpusOfMask(mask string) string {
 // number returns a number of a Windows command line, decimal or 0x, in decimal, as the facts have
 // it. Other values (a string, a variable) stay unchanged.
 func number(s string) string {
+	if s == "-1" || s == "u32::MAX" { // of 32 bits
+		return "4294967295"
+	}
 	if n, err := strconv.ParseUint(s, 0, 64); err == nil {
 		return strconv.FormatUint(n, 10)
 	}

@@ -19,8 +19,9 @@
 // PowerShell, named.conf, unbound.conf, TuneD profiles, and bare names that can denote only one
 // setting. A name and its value may be a pair of YAML, JSON, Nix, Puppet or Chef, two entries of
 // one item ("name: …", "value: …"), or a row of a table; backquotes and HTML around them are taken
-// off. It skips a line of no known form if it is a sentence, and reports it as Unknown if it looks
-// like a setting.
+// off. Of Windows, tables and loops of PowerShell and batch files, INF files, and calls of programs
+// with a key, a name and a number are read too. It skips a line of no known form if it is a
+// sentence, and reports it as Unknown if it looks like a setting.
 //
 // The names of FreeBSD, NetBSD, OpenBSD and macOS overlap. What only one of them has decides for
 // the whole text; without it the names are FreeBSD's. OpenBSD and macOS are recognised and not
@@ -41,10 +42,10 @@
 //
 // # Sources
 //
-// Every rule carries its own: kernel documentation and commits, manual pages, Microsoft's and
-// Oracle's documentation. The files are facts/*.json for rules, and facts/*.tsv for the settings of
-// FreeBSD, Solaris and Windows, and of modules of Linux, with their defaults and the direction in
-// which a change is wrong.
+// Every rule has one: kernel documentation and commits, manual pages, Microsoft's and Oracle's
+// documentation. The files are facts/*.json for rules, each about the system in its name, and
+// facts/*.tsv for the settings of FreeBSD, Solaris and Windows, and of modules of Linux, with their
+// defaults and the direction in which a change is wrong.
 //
 // # Limits
 //

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"strings"
 	"sync"
 
@@ -25,16 +26,18 @@ var factFiles embed.FS
 // rules that use the value and before the other rules, so that a list may end in a rule for every
 // other value.
 type fact struct {
-	OS       OS        `json:"os,omitempty"` // empty: every system
-	Knob     string    `json:"knob"`         // * matches any text; case is ignored
+	OS       OS        `json:"-"`    // empty: every system
+	Knob     string    `json:"knob"` // * matches any text; case is ignored
 	Field    int       `json:"field,omitempty"`
 	Lower    string    `json:"lower,omitempty"`  // why a number under the default is harmful; empty: it is not
 	Higher   string    `json:"higher,omitempty"` // the same for one over the default
 	Range    string    `json:"range,omitempty"`  // values that the system takes, as in tables.go; empty: not known
 	Defaults []history `json:"defaults,omitempty"`
 	Rules    []rule    `json:"rules,omitempty"`
-	Today    string    `json:"today,omitempty"`  // for verdicts that come from the defaults
-	Source   string    `json:"source,omitempty"` // for the same
+	// the source of the rules that name none
+	RulesSource string `json:"rules_source,omitempty"`
+	Today       string `json:"today,omitempty"`  // for verdicts that come from the defaults
+	Source      string `json:"source,omitempty"` // for the same
 
 	pattern string // Knob in small letters
 	head    string // its part before the first star, in factsByPattern
@@ -53,7 +56,8 @@ type history struct {
 // rule is a verdict under conditions, all of which must apply.
 //
 // Why is what the setting does on the releases that the rule is for, and not what the page
-// believed. Today is a command, a name or a value to type, or "leave it out".
+// believed. Today is a command, a name or a value to type, or "leave it out", which is also what an
+// ignored setting and one with the value of the default have if the file says nothing.
 type rule struct {
 	Since  string   `json:"since,omitempty"`  // first release that it holds for
 	Before string   `json:"before,omitempty"` // first release that it no longer holds for
@@ -66,7 +70,7 @@ type rule struct {
 	Verdict    Verdict `json:"verdict"`
 	Why        string  `json:"why"`
 	Today      string  `json:"today,omitempty"`
-	Source     string  `json:"source"`
+	Source     string  `json:"source,omitempty"`
 }
 
 // asksValue reports whether the rule looks at the value.
@@ -85,7 +89,7 @@ var facts = sync.OnceValue(func() []fact {
 		data, err := factFiles.ReadFile(name)
 		if err == nil {
 			var some []fact
-			some, err = parseFacts(data)
+			some, err = parseFacts(systemOf(name), data)
 			all = append(all, some...)
 		}
 		if err != nil {
@@ -100,8 +104,19 @@ var facts = sync.OnceValue(func() []fact {
 	return all
 })
 
+// systemOf returns the system that a file is about, the first word of its name. Other words stand
+// for programs, whose settings are the same on every system.
+func systemOf(file string) OS {
+	word := strings.FieldsFunc(path.Base(file), func(r rune) bool { return r == '-' || r == '.' })[0]
+	switch o := OS(word); o {
+	case Linux, FreeBSD, NetBSD, Solaris, Windows:
+		return o
+	}
+	return ""
+}
+
 // parseFacts reads one file and refuses facts that could not be applied or checked.
-func parseFacts(data []byte) ([]fact, error) {
+func parseFacts(o OS, data []byte) ([]fact, error) {
 	// A misspelt key would silently make a rule hold always.
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -109,12 +124,28 @@ func parseFacts(data []byte) ([]fact, error) {
 	if err := dec.Decode(&all); err != nil {
 		return nil, err
 	}
-	for _, f := range all {
+	for i := range all {
+		f := &all[i]
+		f.OS = o
+		f.complete()
 		if err := f.check(); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Knob, err)
 		}
 	}
 	return all, nil
+}
+
+// complete fills in what the rules of a file leave out.
+func (f *fact) complete() {
+	for i := range f.Rules {
+		r := &f.Rules[i]
+		if r.Source == "" {
+			r.Source = f.RulesSource
+		}
+		if r.Today == "" && (r.Verdict == Ignored || r.Verdict == NowDefault) {
+			r.Today = "leave it out"
+		}
+	}
 }
 
 // check refuses a fact that could not be applied or verified. Every claim needs a source, because
@@ -263,6 +294,24 @@ var bareNames = sync.OnceValue(func() map[string]map[string]string {
 	}
 	return all
 })
+
+// registryNames are the bare names of values of the registry in small letters, since their case
+// does not count.
+var registryNames = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for bare, full := range bareNames()["registry"] {
+		all[strings.ToLower(bare)] = full
+	}
+	return all
+})
+
+// registryNamed returns the value of the registry that a name alone denotes, or nothing.
+func registryNamed(name string) string {
+	if full := bareNames()["registry"][name]; full != "" { // two may differ in their case alone
+		return full
+	}
+	return registryNames()[strings.ToLower(name)]
+}
 
 // tcpipKey is the registry key that advice on the network means when it does not name one.
 const tcpipKey = `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`

@@ -233,7 +233,8 @@ func (r *reader) within(text string) bool {
 	found := false
 	for _, m := range inlineCode.FindAllStringSubmatch(text, -1) {
 		code := strings.TrimSpace(m[1])
-		found = r.commands(splitCommands(code)) || r.assignment(code) || r.pair(code) || r.lastPart(code) || found
+		found = r.commands(splitCommands(code)) || r.assignment(code) || r.pair(code) || r.lastPart(code) ||
+			r.bare(code) || found
 	}
 	if found || r.quoted(text) {
 		return true
@@ -318,6 +319,20 @@ var settingCommands = pattern.New(`(?i)^\s*(?:sudo\s+)?(?:[/$]\S*/)?(?:(?:powers
 var writesKernel = pattern.New(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*` +
 	`(?:>|\btee(?:\s+-a)?)\s*["']?(?:/proc/sys/|/proc/irq/|/sys/|\$\w)`)
 
+// programOf are the arguments of reg add or of netsh, which another function runs.
+var programOf = pattern.New(`(?i)^(?:(add)\s+["']?hk|int(?:erface)?\s+\w+\s+set\s)`)
+
+// withProgram puts the program before arguments that only it has.
+func withProgram(arguments string) string {
+	switch m := programOf.FindStringSubmatch(arguments); {
+	case m == nil:
+		return arguments
+	case m[1] != "":
+		return "reg " + arguments
+	}
+	return "netsh " + arguments
+}
+
 // augeasSet is a change of a file by augeas: set NAME VALUE, in quotes.
 var augeasSet = pattern.New(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+)/)?(` + namePattern +
 	`)\s+("[^"]*"|'[^']*'|[^\s"']+)\s*["']`)
@@ -338,23 +353,35 @@ var pairOfStrings = pattern.New(`[({\[]\s*["'](` + namePattern + `)["']\s*,\s*["
 var regArguments = pattern.New(`(?i)\badd\s+["'](hk\w+\\[^"']+)["']\s+` +
 	`/v\s+["']?(\w+)["']?\s+/t\s+\w+\s+/d\s+["']?(\w+)`)
 
-// registryCall is a function of a script with a key, a name and a number: R "HKLM:\…" "NAME" 1.
-var registryCall = pattern.New(`(?i)^[\w-]+\s+["'](hk\w+:?\\[^"']+)["']\s+` +
-	`["'](\w+)["']\s+["']?(0x[0-9a-f]+|\d+)["']?` +
-	`(?:\s+["']?dword["']?)?\s*$`)
+// registryCall is a function of a script with a key, a name and a number, and perhaps a type among
+// them: R "HKLM:\…" "NAME" 1, SetValue(@"HKEY_…", "NAME", 1), R $key "NAME" 1.
+var registryCall = pattern.New(`(?i)(?:["']?((?:registry::)?hk(?:lm|cu|u|ey_\w+):?\\[^"',]+?)["']?|` +
+	`["']((?:system|software)\\[^"',]+)["']|(\$[\w.]+))[\s,]+` +
+	`["']?(\*?[a-z][\w*]*(?: [\w*]+)*)["']?[\s,]+(?:["']?(?:REG_)?(?:dword|qword|sz|string|binary)["']?[\s,]+)?` +
+	`["']?(0x[0-9a-f]+|[0-9a-f]{8}|-1|\d+)\b`)
+
+// setsByName is a function of a program that sets a value by its name, in a key that it has opened
+// or that a constant names.
+var setsByName = pattern.New(`(?i)set\w*(?:value|dword|string|reg\w*)(?:ex)?\(\s*(?:[\w.&]+\s*,\s*){0,3}` +
+	`["'](\*?[a-z]\w+)["']\s*,\s*(?:unchecked\()?(?:\(\w+\))?&?["']?(0x[0-9a-f]+|-1|\d+)\b`)
+
+// readsRegistry is a line that asks for a value or takes one away.
+var readsRegistry = pattern.New(`(?i)\b(?:query|delete|get-\w+|test-path|remove-\w+)\b|` +
+	`(?:check|read|get|is|delete|remove|detect)_?(?:reg\w*|dword|value\w*)\s*\(`)
 
 // asksFor stands before the name of a command that is looked for and not run.
 var asksFor = pattern.New(`(?i)get-(?:command|help)\s+$`)
 
 // cmdletWithin is a cmdlet anywhere in a line, up to the end of its pipeline.
-var cmdletWithin = pattern.New(`(?i)\b(?:set|enabled?|disabled?)-net(?:adap|tcp|udp|offload|ip)\w+\b[^|;}]*`)
+var cmdletWithin = pattern.New(`(?i)\b(?:(?:set|enabled?|disabled?)-net(?:adap|tcp|udp|offload|ip)\w+|` +
+	`(?:set|new)-itemproperty)\b[^|;}]*`)
 
 // afterDo is what a loop of a batch file runs.
 var afterDo = pattern.New(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
 
 // setRegistry is a function of a script with the parameters of Set-ItemProperty, or with a path, a
 // name and -Dec or -Hex.
-var setRegistry = pattern.New(`(?i)^\s*[\w-]+\s+(?:-path\s+` + registryPath + `.*\s-name\s.*\s-value|` +
+var setRegistry = pattern.New(`(?i)^\s*[\w-]+\s+(?:-(?:path|key)\s+` + registryPath + `.*\s-name\s.*\s-value|` +
 	registryPath + `.*\s["']?\w+["']?\s+-(?:dec|hex))\s`)
 
 // registryPath begins a path of the registry, or a variable that has one.
@@ -363,11 +390,18 @@ const registryPath = `["']?(?:(?:registry::)?hk\w+:?\\|\$\w)`
 // registryTriple is a name, a type and a value in the call of a script's own function: call :reg
 // "%KEY%" TcpTimedWaitDelay REG_DWORD 30.
 var registryTriple = pattern.New(
-	`([A-Za-z]\w+)["']?[\s,]+["']?REG_(?:DWORD|SZ)["']?[\s,]+["']?(0x[0-9a-fA-F]+|\d+)\b`)
+	`([A-Za-z]\w+)["']?[\s,]+(?:0[\s,]+)?["']?(?:winreg\.|_winreg\.)?REG_(?:DWORD|SZ)["']?[\s,]+["']?(0x[0-9a-fA-F]+|\d+)\b`)
 
 // nicKeyword is a keyword of a NIC and its value in a table of PowerShell or another language; the
 // star marks the names that Microsoft has standardised.
 var nicKeyword = pattern.New(`["'](\*[A-Za-z]\w+)["']\s*[=:,]\s*["']?(\w+)["']?`)
+
+// keywordParameter are the parameters of Set-NetAdapterAdvancedProperty, or of a function with a
+// list of keywords.
+var keywordParameter = pattern.New(`(?i)-registrykeywords?\s+@?\(?\s*["']([^"'$]+)["'].*?-registryvalue\s+["']?(\w+)`)
+
+// calledByName is a function of a batch file with a name and a number: call :NICSetting "NAME" "0".
+var calledByName = pattern.New(`(?i)^call\s+:\w+\s+"?([a-z]\w+)"?\s+"?(0x[0-9a-f]+|\d+)"?$`)
 
 // quoted reads the commands in the strings of a program: os.system("netsh …"), exec('ndd …'), a
 // list of commands, and cmdlets in a pipeline.
@@ -380,6 +414,7 @@ func (r *reader) quoted(text string) bool {
 	for _, m := range all {
 		inner := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'").Replace(m[1] + m[2])
 		inner = strings.TrimSuffix(inner, `\n`) // printf
+		inner = withProgram(inner)
 		if settingCommands.MatchString(inner) || writesKernel.MatchString(inner) {
 			inner = r.script.inner(inner)
 			found = r.commands(splitCommands(inner)) || found
@@ -389,7 +424,7 @@ func (r *reader) quoted(text string) bool {
 		found = r.sysctl(m[1], plainValue(m[2])) || found
 	}
 	for _, m := range argumentList.FindAllString(text, -1) {
-		words := strings.Trim(betweenStrings.ReplaceAllString(m, " "), `"'[]() `)
+		words := withProgram(strings.Trim(betweenStrings.ReplaceAllString(m, " "), `"'[]() `))
 		if settingCommands.MatchString(words+" ") && !found {
 			found = r.commands(splitCommands(words)) || found
 		}
@@ -397,22 +432,37 @@ func (r *reader) quoted(text string) bool {
 	for _, m := range pairOfStrings.FindAllStringSubmatch(text, -1) {
 		found = !found && numbers.MatchString(m[2]) && r.sysctl(m[1], m[2]) || found
 	}
+	if m := afterDo.FindStringSubmatch(text); m != nil && !found && settingCommands.MatchString(m[1]) {
+		found = r.commands(splitCommands(m[1])) || found
+	}
 	if m := regArguments.FindStringSubmatch(text); m != nil && !found {
 		r.add(Windows, "registry:"+shortHive(m[1])+`\`+m[2], number(m[3]))
 		found = true
 	}
-	if m := registryCall.FindStringSubmatch(text); m != nil && !found {
-		r.add(Windows, "registry:"+shortHive(strings.Replace(m[1], ":", "", 1))+`\`+m[2], number(m[3]))
-		found = true
+	if m := registryCall.FindStringSubmatch(text); m != nil && !found && !readsRegistry.MatchString(text) {
+		known := registryNamed(m[4]) != ""
+		switch {
+		case m[3] == "":
+			r.add(Windows, "registry:"+registryPathOf(inMachine(m[1]+m[2]))+`\`+m[4], registryWord(m[5]))
+		case known:
+			r.add(Windows, "registry:"+m[3]+`\`+m[4], registryWord(m[5]))
+		}
+		found = m[3] == "" || known
+	}
+	if m := setsByName.FindStringSubmatch(text); m != nil && !found {
+		name := registryNamed(m[1])
+		if strings.HasPrefix(m[1], "*") {
+			name = "registry:" + nicClass + `\` + m[1]
+		}
+		if found = name != ""; found {
+			r.add(Windows, name, registryWord(m[2]))
+		}
 	}
 	if m := itemWithin.FindStringSubmatch(text); m != nil && !found {
-		if name := bareNames()["registry"][m[1]]; name != "" {
+		if name := registryNamed(m[1]); name != "" {
 			r.add(Windows, name, number(m[2]))
 			found = true
 		}
-	}
-	if m := afterDo.FindStringSubmatch(text); m != nil && settingCommands.MatchString(m[1]) {
-		found = r.commands(splitCommands(m[1])) || found
 	}
 	if !found {
 		for _, at := range cmdletWithin.FindAllStringIndex(text, -1) {
@@ -431,14 +481,27 @@ func (r *reader) quoted(text string) bool {
 		found = (numbers.MatchString(m[2]) || wordValued.MatchString(m[1])) && r.sysctl(m[1], m[2]) || found
 	}
 	for _, m := range registryTriple.FindAllStringSubmatch(text, -1) {
-		if name := bareNames()["registry"][m[1]]; name != "" && !found {
+		if name := registryNamed(m[1]); name != "" && !found {
 			r.add(Windows, name, number(m[2]))
 			found = true
 		}
 	}
+	if found {
+		return true
+	}
 	for _, m := range nicKeyword.FindAllStringSubmatch(text, -1) {
 		r.add(Windows, "adapter:*/"+m[1], m[2])
 		found = true
+	}
+	if m := keywordParameter.FindStringSubmatch(text); m != nil && !found {
+		r.add(Windows, "adapter:*/"+m[1], m[2])
+		found = true
+	}
+	if m := calledByName.FindStringSubmatch(text); m != nil && !found && len(m[1]) > 7 {
+		if name := registryNamed(m[1]); name != "" {
+			r.add(Windows, name, number(m[2]))
+			found = true
+		}
 	}
 	return found
 }

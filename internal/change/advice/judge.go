@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/knob"
 )
@@ -55,6 +56,9 @@ func (t Target) Judge(a Advice) []Judgement {
 // a variable. An interface, a queue or a key of the registry may be one.
 func openName(id string) bool {
 	last := id[strings.LastIndexAny(id, `.:/\`)+1:]
+	if strings.HasPrefix(id, "registry:") {
+		last = id[strings.LastIndexByte(id, '\\')+1:]
+	}
 	return strings.Contains(last, "$") && !strings.HasPrefix(id, "route:") && !strings.HasPrefix(id, "qos:")
 }
 
@@ -156,6 +160,9 @@ func (t Target) judge(s Setting, usual OS, around text) Judgement {
 	return j
 }
 
+// aboveInterfaces is a value in the key above those of the interfaces.
+var aboveInterfaces = pattern.New(`(?i)^registry:.*\\tcpip6?\\parameters\\interfaces\\[^\\]+$`)
+
 // value applies facts and catalogue to one value.
 func (t Target) value(j Judgement, value string, around text) Judgement {
 	// The order is by certainty. Whether a setting exists does not depend on its value; a value out
@@ -166,6 +173,12 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 	if strings.HasPrefix(strings.ToUpper(j.Knob), `REGISTRY:HKCU\SYSTEM\`) {
 		j.Verdict, j.Why, j.Today = Ignored, "The wrong hive: drivers and services read HKLM.", "leave it out"
 		j.Source = "learn.microsoft.com: registry trees for devices and drivers"
+		return j
+	}
+	if aboveInterfaces.MatchString(j.Knob) {
+		j.Verdict, j.Today = Ignored, "leave it out"
+		j.Why = "Nothing reads values of this key: each interface has a key of its own below it."
+		j.Source = "learn.microsoft.com: TCP/IP registry values"
 		return j
 	}
 	// A registry key in a variable: the name decides.

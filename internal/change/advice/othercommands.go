@@ -109,7 +109,14 @@ func (r *reader) netsh(c, _ command) bool {
 		r.dynamicPorts(context, rest)
 		return true
 	case object == "state" && len(rest) > 0: // isatap, teredo, 6to4
-		r.add(Windows, "netsh:"+context+"/state", strings.TrimPrefix(rest[0], "state="))
+		r.add(Windows, "netsh:"+context+"/state", strings.TrimPrefix(strings.TrimPrefix(rest[0], "state="), "type="))
+		return true
+	case (object == "teredo" || object == "privacy") && len(rest) > 0: // of ipv6
+		value := strings.TrimPrefix(strings.TrimPrefix(rest[0], "state="), "type=")
+		if object == "teredo" {
+			context, object = "teredo", "state"
+		}
+		r.add(Windows, "netsh:"+context+"/"+object, netshWord(value))
 		return true
 	}
 	before := len(r.advice.Settings)
@@ -209,6 +216,16 @@ func (r *reader) reg(c, _ command) bool {
 			key = nicClass + `\` + key
 		}
 		r.add(Windows, "registry:"+key+`\`+name, number(data))
+	}
+	return true
+}
+
+// powercfg reads the power saving of Wi-Fi, by the GUID that every scheme has for it.
+func (r *reader) powercfg(c, _ command) bool {
+	for i, w := range c.words {
+		if strings.EqualFold(w, "12bbebe6-58d6-4636-95bb-3217ef867c1a") && i+1 < len(c.words) {
+			r.add(Windows, "powercfg:wifi", c.words[i+1])
+		}
 	}
 	return true
 }

@@ -15,19 +15,20 @@ func Parse(data []byte) (Advice, error) {
 	}
 	text = withoutBlockComments(text)
 	r := &reader{
-		isScript: strings.HasPrefix(text, "#!"),
-		grouped:  groupIntoFile.MatchString(text),
-		used:     usedVariables(text),
-		tuned:    sysctlSection.MatchString(text),
-		nicKeys:  nicKeys(text),
-		of:       interfaceFile{keyfile: keyfileHead.MatchString(text), netplan: netplanHead.MatchString(text)},
+		isScript:   strings.HasPrefix(text, "#!"),
+		grouped:    groupIntoFile.MatchString(text),
+		used:       usedVariables(text),
+		tuned:      sysctlSection.MatchString(text),
+		nicKeys:    nicKeys(text),
+		writesKeys: writesByName.MatchString(text),
+		of:         interfaceFile{keyfile: keyfileHead.MatchString(text), netplan: netplanHead.MatchString(text)},
 	}
 	lines, physical := logicalLines(text)
 	r.advice.Lines = physical
 	r.script = newScript(text, lines)
 	for _, l := range lines {
 		r.line, r.shown = l, shortened(l.text)
-		if r.script.body[l.number] {
+		if r.script.body[l.number] || r.script.power.body[l.number] {
 			continue // its calls are read
 		}
 		for _, p := range pieces(l.text) {
@@ -56,6 +57,10 @@ type reader struct {
 	pending     string          // sysctl whose value follows
 	nested      int             // commands within commands, and strings within strings
 	tableKey    string          // registry key of a table of PowerShell that is open
+	spelled     record          // of a call over several lines, as far as it is read
+	entry       record          // of a table, as far as it is read
+	fromTable   bool            // a table of values of the registry has been read
+	writesKeys  bool            // the text writes values of the registry
 	nicKeys     map[string]bool // variables of loops of a batch file that are keys of NICs
 	line        line
 	shown       string // the line as settings carry it
@@ -89,6 +94,17 @@ func (r *reader) add(o OS, name, value string) {
 	if id, err := knob.ParseID(name); err == nil {
 		name = string(id)
 	}
+	// The line of a loop over a table says nothing beside the lines of the table, and a route is no
+	// setting.
+	isRegistry := strings.HasPrefix(name, "registry:")
+	if isRegistry && (r.fromTable && openName(name) || strings.Contains(strings.ToLower(name), `\persistentroutes\`)) {
+		return
+	}
+	// The star marks the keywords of NICs that Microsoft has standardised, wherever the key is from.
+	if key, keyword, ok := strings.Cut(name, `\*`); ok && isRegistry &&
+		!strings.Contains(strings.ToLower(key), "{4d36e972") {
+		name = "registry:" + nicClass + `\*` + keyword
+	}
 	r.advice.Settings = append(r.advice.Settings, Setting{
 		Line: r.line.number, Text: r.shown, OS: o, Knob: name, Value: strings.Join(strings.Fields(value), " "),
 	})
@@ -119,7 +135,8 @@ func (r *reader) read() {
 		}
 		return
 	}
-	if listInCode.MatchString(text) && r.within(text) || r.keyTable(text) || r.commands(commands) || r.profile(text) ||
+	if listInCode.MatchString(text) && r.within(text) || r.keyTable(text) || r.tableEntry(text) ||
+		r.namesOnly(text) || r.callOverLines(text) || r.infLine(text) || r.commands(commands) || r.profile(text) ||
 		r.interfaceLine(text) || r.list(text) {
 		return
 	}
@@ -139,7 +156,7 @@ func (r *reader) read() {
 		return
 	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") &&
-		!headOfBlock.MatchString(text) ||
+		!headOfBlock.MatchString(text) && !readsRegistry.MatchString(text) && !listOfKeys.MatchString(text) ||
 		mentions(text) || tableOfNet.MatchString(text) || hidden.MatchString(text) {
 		r.unread()
 	}
@@ -220,6 +237,9 @@ var looksLikeSetting = pattern.New(`^[\w./:*-]+\s*=\s*\S`)
 // headOfBlock begins a list, a set or a text of Nix or another language; its content is on lines
 // of its own, or has no number.
 var headOfBlock = pattern.New(`^[A-Za-z_]\w*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
+
+// listOfKeys is a list with the key of the registry that lines below it are about.
+var listOfKeys = pattern.New(`(?i)^\w+\s*=\s*\[\s*@?r?["']hk\w+\\[^"']*["']\s*\],?$`)
 
 // counted is an assignment of what the shell works out.
 var counted = pattern.New(`^\w+=\$\(\([^()]*\)\)$`)

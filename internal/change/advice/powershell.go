@@ -23,9 +23,14 @@ var cmdlets = map[string]string{
 	"set-netipv4protocol":            "",
 	"set-netipv6protocol":            "",
 	"set-itemproperty":               "",
+	"set-gpregistryvalue":            "",
 	"new-itemproperty":               "",
 	"set-netadapteradvancedproperty": "",
 	"set-netadapterrsc":              "",
+	"set-netadapterlso":              "",
+	"set-netadapterchecksumoffload":  "",
+	"set-netadaptervmq":              "",
+	"set-netadapteruso":              "",
 	"set-netadapterrss":              "",
 	"set-netadapterpowermanagement":  "",
 	"set-smbclientconfiguration":     "",
@@ -172,6 +177,9 @@ func (c command) selectedBy(from command) command {
 	return c
 }
 
+// truth writes the truth values of PowerShell as the facts have them.
+var truth = strings.NewReplacer("$true", "enabled", "$True", "enabled", "$false", "disabled", "$False", "disabled")
+
 // cmdlet reads one of them. Parameters come in any order; names and values are the same in either
 // case, as PowerShell has it.
 func (r *reader) cmdlet(c command) bool {
@@ -186,25 +194,22 @@ func (r *reader) cmdlet(c command) bool {
 	}
 	pairs := c.words[1:]
 	for i, w := range pairs {
-		pairs[i] = strings.NewReplacer("$true", "enabled", "$True", "enabled",
-			"$false", "disabled", "$False", "disabled").Replace(w)
+		pairs[i] = truth.Replace(w)
 	}
 	before := len(r.advice.Settings)
 	defer func() {
 		// A misspelt parameter, or one that is not known here.
-		if len(r.advice.Settings) == before && !strings.HasSuffix(c.name(), "itemproperty") {
+		if len(r.advice.Settings) == before && !strings.HasSuffix(c.name(), "itemproperty") &&
+			c.name() != "set-gpregistryvalue" {
 			r.unread()
 		}
 	}()
 	switch c.name() {
 	case "set-netadapteradvancedproperty":
 		r.adapter(pairs)
-	case "set-netadapterrsc":
-		r.namedParameters("adapter:*/rsc.", pairs)
-	case "set-netadapterrss":
-		r.namedParameters("adapter:*/rss.", pairs)
-	case "set-netadapterpowermanagement":
-		r.namedParameters("adapter:*/powermanagement.", pairs)
+	case "set-netadapterrsc", "set-netadapterrss", "set-netadapterpowermanagement", "set-netadapterlso",
+		"set-netadapterchecksumoffload", "set-netadaptervmq", "set-netadapteruso":
+		r.namedParameters("adapter:*/"+strings.TrimPrefix(c.name(), "set-netadapter")+".", pairs)
 	case "set-smbclientconfiguration":
 		r.namedParameters("smb:client/", pairs)
 	case "set-smbserverconfiguration":
@@ -308,10 +313,12 @@ func (r *reader) itemProperty(words []string) {
 			next = words[i+1]
 		}
 		switch p := strings.ToLower(words[i]); {
-		case p == "-path" || p == "-literalpath":
+		case p == "-path" || p == "-literalpath" || p == "-key":
 			path = next
 			i++
-		case p == "-name":
+		case p == "-name" && i > 0 && strings.EqualFold(words[0], "set-gpregistryvalue"):
+			i++ // of the policy
+		case p == "-name" || p == "-valuename":
 			name = next
 			i++
 		case p == "-value" || p == "-dec": // -dec and -hex are of functions of scripts
@@ -335,6 +342,7 @@ func (r *reader) itemProperty(words []string) {
 	// Other providers than the registry have items as well; a registry path begins with its hive
 	// and a colon.
 	path = strings.ReplaceAll(strings.TrimPrefix(path, "Registry::"), `\\`, `\`) // of a string of a program
+	path = strings.TrimPrefix(path, `Microsoft.PowerShell.Core\Registry::`)
 	hive, rest, ok := strings.Cut(path, ":")
 	if !ok {
 		hive, rest, ok = strings.Cut(shortHive(path), `\`)
@@ -344,7 +352,10 @@ func (r *reader) itemProperty(words []string) {
 		return
 	}
 	// A path in a variable: only the name says that it is a setting of the network.
-	if _, of := factOf(Windows, tcpipKey+name); of && strings.HasPrefix(path, "$") && value != "" {
+	if !strings.HasPrefix(path, "$") || value == "" {
+		return
+	}
+	if _, known := factOf(Windows, tcpipKey+name); known || registryNamed(name) != "" {
 		r.add(Windows, "registry:"+path+`\`+name, number(value))
 	}
 }

@@ -36,14 +36,13 @@ func (r *reader) registry(text string) bool {
 	if m == nil {
 		return false
 	}
-	if m[1] != "" {
+	if m[1] != "" && strings.TrimSpace(m[2]) != "-" { // a deletion sets nothing
 		r.add(Windows, "registry:"+r.key+`\`+m[1], registryNumber(m[2]))
 	}
 	return true
 }
 
-// registryNumber returns a dword in decimal digits and leaves other types unchanged. A value of "-"
-// is a deletion.
+// registryNumber returns a dword in decimal digits and leaves other types unchanged.
 //
 // A dword is 32 bits, in hexadecimal digits without a prefix; leading zeros are usual and may be
 // missing. Others (qword, hex lists) are of no setting that is known here.
@@ -62,6 +61,15 @@ func registryNumber(s string) string {
 		return s
 	}
 	return strconv.FormatUint(n, 10)
+}
+
+// registryWord returns a number of a call in decimal. Eight digits without a prefix are hexadecimal
+// if one of them is a letter.
+func registryWord(s string) string {
+	if len(s) == 8 && strings.ContainsAny(strings.ToLower(s), "abcdef") && !strings.HasPrefix(s, "0x") {
+		s = "0x" + s
+	}
+	return number(s)
 }
 
 // shortHive abbreviates the names of the hives as reg.exe does, so that a .reg file, reg add and
@@ -93,7 +101,7 @@ func (r *reader) writtenRegistry(text string) bool {
 	name, key := m[1], r.key
 	if key == "" {
 		// The key is somewhere else; most names are of one key only.
-		if full, ok := bareNames()["registry"][name]; ok {
+		if full := registryNamed(name); full != "" {
 			key = full[len("registry:"):strings.LastIndex(full, `\`)]
 		} else {
 			key = `HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`

@@ -20,6 +20,7 @@ type script struct {
 	loops     []loop              // open at the present line
 	paths     map[string]string   // directories of the kernel that variables name at the present line
 	left      int                 // bytes of expanded text that may still be made
+	power     powerScript         // tables and loops of PowerShell and of batch files
 }
 
 // loop is an open loop. One without a name goes over something that is not known.
@@ -72,7 +73,7 @@ var (
 // newScript looks for the variables and the functions of a text.
 func newScript(text string, lines []line) *script {
 	s := &script{functions: map[string][]string{}, body: map[int]bool{}, paths: map[string]string{},
-		left: mostExpanded}
+		left: mostExpanded, power: newPowerScript(text, lines)}
 	if !strings.ContainsAny(text, "$%!") {
 		return s
 	}
@@ -223,13 +224,27 @@ func substitute(text string, values map[string]string) string {
 	if len(values) == 0 || !strings.ContainsAny(text, "$%!") {
 		return text
 	}
-	return variableInText.ReplaceAllStringFunc(text, func(m string) string {
-		name := strings.Trim(m, `\${}%!`)
-		if value, ok := values[name]; ok {
-			return value
+	var out strings.Builder
+	last, quote := 0, false // a quote that the key of a registry needs, up to the end of the word
+	for _, at := range variableInText.FindAllStringIndex(text, -1) {
+		value, ok := values[strings.Trim(text[at[0]:at[1]], `\${}%!`)]
+		if !ok {
+			continue
 		}
-		return m
-	})
+		out.WriteString(text[last:at[0]])
+		last = at[1]
+		if quote = strings.Contains(value, " ") && isKey(value) && (at[0] == 0 || text[at[0]-1] == ' ') &&
+			strings.Count(text[:at[0]], `"`)%2 == 0; quote {
+			length := strings.IndexByte(text[last:], ' ')
+			if length < 0 {
+				length = len(text) - last
+			}
+			value = `"` + value + text[last:last+length] + `"`
+			last += length
+		}
+		out.WriteString(value)
+	}
+	return out.String() + text[last:]
 }
 
 // lines returns what a line is with its variables and loops written out.
@@ -450,7 +465,11 @@ func (s *script) call(text string) []string {
 // readLine reads a line, or a part of one, with everything written out that the text says about its
 // variables, loops and functions.
 func (r *reader) readLine(text string, depth int) {
-	for _, t := range r.script.lines(text) {
+	var all []string
+	for _, t := range r.script.powerLines(text) {
+		all = append(all, r.script.lines(t)...)
+	}
+	for _, t := range all {
 		if body := r.script.call(t); body != nil && depth < deepest {
 			settings, unread := len(r.advice.Settings), len(r.advice.Unread)
 			for _, b := range body {

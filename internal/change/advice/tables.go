@@ -78,7 +78,7 @@ func stillRight(f *fact, text, source string) {
 
 // Words for a switch, in all the forms that the systems have.
 var (
-	onWords  = []string{"1", "on", "yes", "true", "enable", "enabled", "3", "rx & tx enabled"}
+	onWords  = []string{"1", "on", "yes", "true", "enable", "enabled", "3", "rx & tx enabled", "rxtxenabled"}
 	offWords = []string{"0", "off", "no", "false", "disable", "disabled"}
 )
 

@@ -1,0 +1,131 @@
+package advice
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const tcpipParameters = `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`
+
+// TestWindowsForms: how scripts, programs and files of Windows write down what they set.
+func TestWindowsForms(t *testing.T) {
+	const profile = `HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\Multimedia\SystemProfile`
+	for _, c := range []struct{ name, text, want string }{
+		{"parameters in a table", "$p = @{\n SettingName = 'Internet'\n EcnCapability = 'Enabled'\n}\n" +
+			"Set-NetTCPSetting @p",
+			"netsh:tcp/ecncapability = enabled: still-right"},
+		{"a key that a variable holds in turn", "$path = \"HKLM:\\SYSTEM\\CurrentControlSet\\Services\\AFD\\Parameters\"\n" +
+			"$path = \"HKLM:\\SYSTEM\\CurrentControlSet\\Services\\LanmanServer\\Parameters\"\n" +
+			"Set-ItemProperty -Path $path -Name IRPStackSize -Value 10",
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\LanmanServer\Parameters\IRPStackSize = 10: harmful`},
+		{"a key with a blank", "$m = \"HKLM:\\SOFTWARE\\Microsoft\\Windows NT\\CurrentVersion\\" +
+			"Multimedia\\SystemProfile\"\n" +
+			"Set-ItemProperty -Path $m -Name NetworkThrottlingIndex -Value 10",
+			"registry:" + profile + `\NetworkThrottlingIndex = 10: now-default`},
+		{"entries of a table", `@{ Path = "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters"; ` +
+			`Name = "MaxUserPort"; Value = 65534 },`,
+			tcpipParameters + "MaxUserPort = 65534: ignored"},
+		{"an entry over lines", "{\n\"Path\": \"HKLM:\\\\SYSTEM\\\\CurrentControlSet\\\\Services\\\\" +
+			"Tcpip\\\\Parameters\",\n" +
+			"\"Name\": \"DefaultTTL\",\n\"Value\": \"64\"\n}", tcpipParameters + "DefaultTTL = 64: still-right"},
+		{"names without a key", "$s = @{\n\"MaxUserPort\" = 65534\n}\nSet-ItemProperty -Path $x -Name $k -Value $v",
+			tcpipParameters + "MaxUserPort = 65534: ignored"},
+		{"rows for a loop", "$props = @(\n@{ Display = \"Packet Coalescing\"; Value = \"Disabled\" }\n)\n" +
+			"foreach ($p in $props) {\nSet-NetAdapterAdvancedProperty -Name x -DisplayName $p.Display -DisplayValue $p.Value\n}",
+			"adapter:x/Packet Coalescing = Disabled: still-right"},
+		{"words for a loop", "foreach ($p in @('*EEE', '*RSS')) {\n" +
+			"Set-NetAdapterAdvancedProperty -Name x -RegistryKeyword $p -RegistryValue 0\n}",
+			"adapter:x/*RSS = 0: harmful"},
+		{"words for a batch file", `for %%i in (MaxUserPort DefaultTTL) do reg add ` +
+			`"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" /v %%i /t REG_DWORD /d 64 /f`, tcpipParameters + "DefaultTTL = 64: still-right"},
+		{"keys in a variable of a loop", `Set-RegValue $iface.PSPath "TcpNoDelay" 1`,
+			`registry:$iface.PSPath\TcpNoDelay = 1: ignored`},
+		{"a constant as the key", `SESSION.set_dword(_TCPIP, "MaxUserPort", 65534)`,
+			tcpipParameters + "MaxUserPort = 65534: ignored"},
+		{"an opened key", `nic_key.set_value("*InterruptModeration", &"0");`,
+			"registry:" + nicClass + `\*InterruptModeration = 0: still-right`},
+		{"hexadecimal without a prefix", `run_reg_add(r"` + profile + `", "NetworkThrottlingIndex", "REG_DWORD", "ffffffff")?;`,
+			"registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
+		{"a hive apart", `(RegistryHive.LocalMachine, @"SOFTWARE\Microsoft\Windows NT\CurrentVersion\Multimedia\SystemProfile", ` +
+			`"NetworkThrottlingIndex", "-1"),`, "registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
+		{"a call over lines", "set_dword(\nr\"" + profile + "\",\n\"NetworkThrottlingIndex\",\nu32::MAX,\n)?;",
+			"registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
+		{"an INF file", `HKLM,"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters","DefaultTTL",0x00010001,40,00,00,00`,
+			tcpipParameters + "DefaultTTL = 64: still-right"},
+		{"a policy", `Set-GPRegistryValue -Name x -Key "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" -ValueName ` +
+			`DefaultTTL -Type DWord -Value 64`, tcpipParameters + "DefaultTTL = 64: still-right"},
+		{"arguments of reg", `Start-Process reg -ArgumentList 'add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters ` +
+			`/v DefaultTTL /t REG_DWORD /d 64 /f'`, tcpipParameters + "DefaultTTL = 64: still-right"},
+		{"arguments of netsh", `RunNetsh("int ip set global taskoffload=disabled");`, "netsh:ip/taskoffload = disabled: harmful"},
+		{"quotes within quotes", `powershell -Command "Get-NetAdapterAdvancedProperty -Name \"%n%\" -DisplayName 'Interrupt ` +
+			`Moderation' | Set-NetAdapterAdvancedProperty -RegistryValue 1"`, "adapter:%n%/Interrupt Moderation = 1: now-default"},
+		{"IPv6 privacy", "netsh int ipv6 set privacy state=disabled", "netsh:ipv6/privacy = disabled: still-right"},
+		{"Teredo of IPv6", "netsh interface ipv6 set teredo disabled", "netsh:teredo/state = disabled: now-default"},
+		{"large sends of one NIC", "Set-NetAdapterLso -Name x -IPv4Enabled $false",
+			"adapter:*/lso.ipv4enabled = disabled: harmful"},
+		{"power saving of Wi-Fi", "powercfg /setacvalueindex scheme_current 19cbb8fa-5279-450e-9fac-8a3d5fedd0c1 " +
+			"12bbebe6-58d6-4636-95bb-3217ef867c1a 0", "powercfg:wifi = 0: still-right"},
+		{"no such provider", "netsh int tcp set supplemental internet congestionprovider=bbr",
+			"netsh:tcp/congestionprovider = bbr: ignored"},
+		{"the key of all interfaces", `reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces /v DefaultTTL ` +
+			`/t REG_DWORD /d 64 /f`, tcpipParameters + `Interfaces\DefaultTTL = 64: ignored`},
+		{"the key of one interface", `reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces\{G} /v DefaultTTL ` +
+			`/t REG_DWORD /d 64 /f`, tcpipParameters + `Interfaces\{G}\DefaultTTL = 64: ignored`},
+		{"a list in a page", "- `TcpDelAckTicks=0`: fewer delayed acknowledgements",
+			tcpipParameters + "TcpDelAckTicks = 0: ignored"},
+		{"a helper with three arguments", `RegistryHelper.SetValue(RegistryHive.LocalMachine, TcpipPath, "MaxUserPort", 65534);`,
+			tcpipParameters + "MaxUserPort = 65534: ignored"},
+		{"a function with a list", `$null = Set-Safely -RegistryKeywords @("*FlowControl") -RegistryValue "0"`,
+			"adapter:*/*FlowControl = 0: still-right"},
+		{"an entry without a key", "@{\nName = \"TcpDelAckTicks\"\nValue = 0\n}\n" +
+			"Set-ItemProperty -Path $p -Name $s.Name -Value 1",
+			tcpipParameters + "TcpDelAckTicks = 0: ignored"},
+		{"a call with a keyword", `call :NICSetting "DMACoalescing" "0"`, tcpipParameters + "DMACoalescing = 0: still-right"},
+		{"a value of NDIS elsewhere", `reg add HKLM\SYSTEM\CurrentControlSet\Services\AFD\Parameters /v RssBaseCpu /t REG_DWORD /d 1`,
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\AFD\Parameters\RssBaseCpu = 1: ignored`},
+		{"SMB of one connection", "Set-SmbServerConfiguration -EnableMultiChannel $false -Force",
+			"smb:server/enablemultichannel = disabled: harmful"},
+	} {
+		if got := short(judged(t, Target{}, c.text)); !slices.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestWindowsSetsNothing: lines that ask for values, take them away, or are no settings.
+func TestWindowsSetsNothing(t *testing.T) {
+	for _, text := range []string{
+		`[HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters]` + "\n" + `"TcpWindowSize"=-`,
+		`[HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\PersistentRoutes]` + "\n" +
+			`"10.0.0.0,255.0.0.0,10.1.1.1,1"=""`,
+		`DetectOps = [RegOp.CheckDword(@"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\AFD\Parameters", ` +
+			`"MaxUserPort", 1)],`,
+		`SESSION.delete_value(_TCPIP, "MaxUserPort")`,
+		`RegistryKeys = [@"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\AFD\Parameters"],`,
+		`$path = "HKLM:\SYSTEM\CurrentControlSet\Services\AFD\Parameters"`,
+	} {
+		if got := short(judged(t, Target{}, text)); len(got) > 0 {
+			t.Errorf("%s: %s", text, strings.Join(got, "; "))
+		}
+	}
+}
+
+// TestWindowsOfHostileTexts: what loops and tables become is bounded.
+func TestWindowsOfHostileTexts(t *testing.T) {
+	words := strings.Repeat("'a',", 60) + "'b'"
+	loops := strings.Repeat("foreach ($x in @("+words+")) {\n", 40) +
+		strings.Repeat("Set-ItemProperty -Path $x -Name $x -Value $x\n", 1000)
+	table := "$p = @{\n" + strings.Repeat("Aaaaaaaaa = 'bbbbbbbbbbbbb'\n", 50) + "}\n" +
+		strings.Repeat("Set-NetTCPSetting"+strings.Repeat(" @p", 100)+"\n", 500)
+	for name, text := range map[string]string{"loops": loops, "tables": table} {
+		a, err := Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(a.Settings); n > 200000 {
+			t.Errorf("%s: %d settings of %d bytes", name, n, len(text))
+		}
+		t.Logf("%s: %d settings, %d unread", name, len(a.Settings), len(a.Unread))
+	}
+}

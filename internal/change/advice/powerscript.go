@@ -1,0 +1,455 @@
+package advice
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/base/pattern"
+	"github.com/linerate/linerate/internal/base/sorting"
+)
+
+// powerScript is what a text of PowerShell or a batch file says about its own tables, lists and
+// loops. As in script, nothing is executed.
+type powerScript struct {
+	splats map[string]string              // tables that a command takes as its parameters, as these
+	lists  map[string][]string            // lists of literal words
+	tables map[string][]map[string]string // lists of tables, without those of keys of the registry
+	body   map[int]bool                   // lines of tables that are read where they are used
+	loops  []powerLoop                    // open at the present line
+	depth  int                            // of braces
+}
+
+// powerLoop is an open loop over literal words.
+type powerLoop struct {
+	name  string // with its sign: $name, %%i
+	items []string
+	rows  []map[string]string // of a list of tables, in place of the items
+	used  *regexp.Regexp      // its name in a line
+	depth int                 // of the braces around it
+}
+
+var (
+	// splatted is the use of a table as parameters: Set-NetTCPSetting @name.
+	splatted   = pattern.New(`\s@([A-Za-z_]\w*)\b`)
+	powerTable = pattern.New(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*(?:\[ordered\])?@\{\s*(.*)$`)
+	powerList  = pattern.New(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*@\(\s*(.*)$`)
+	tablePair  = pattern.New(`["']?\b([A-Za-z]\w*)["']?\s*=\s*("[^"]*"|'[^']*'|[$\w.-]+)`)
+	listWord   = pattern.New(`"([^"$]*)"|'([^']*)'`)
+
+	// powerCommand is a command of PowerShell in the quotes of another shell.
+	powerCommand = pattern.New(`(?i)^(?:@|call\s+)?(?:powershell|pwsh)(?:\.exe)?\s[^"]*-c(?:ommand)?\s+"`)
+
+	// foreachHead begins a loop of PowerShell, forHead one of a batch file.
+	foreachHead = pattern.New(`(?i)^foreach\s*\(\s*(\$\w+)\s+in\s+(@\([^()]*\)|\$\w+|["'][^()]*["'])\s*\)\s*\{\s*(.*)$`)
+	pipedList   = pattern.New(`(?i)^(@\([^()]*\)|\$\w+|["'][^()|{}]*["'])\s*\|\s*(?:foreach-object|foreach|%)\s*\{\s*(.*)$`)
+	forHead     = pattern.New(`(?i)^@?for\s+(%%\w)\s+in\s*\(([^()'` + "`" + `*?]+)\)\s*do\s*(.*)$`)
+
+	// keyAssigned is a key of the registry that a variable holds from here on.
+	keyAssigned = pattern.New(`(?i)^(?:@?set\s+"?|\$(?:script:|global:)?)([a-z_]\w*)\s*=\s*` +
+		`["']?((?:registry::)?hk(?:lm|cu|u|cr|ey_\w+):?\\[^"']*)["']?;?$`)
+	joinedKey = pattern.New(`(?i)^\$([a-z_]\w*)\s*=\s*join-path\s+(?:-path\s+)?` +
+		`["']?(hk\w+:?\\.*?)["']?\s+(?:-childpath\s+)?(\S+)$`)
+	reassigned = pattern.New(`(?i)^(?:@?set\s+"?|\$|foreach\s*\(\s*\$)([a-z_]\w*)(?:\s*=[^=]|\s+in\s)`)
+)
+
+// newPowerScript looks for the tables and the lists of a text.
+func newPowerScript(text string, lines []line) powerScript {
+	p := powerScript{splats: map[string]string{}, lists: map[string][]string{}, body: map[int]bool{},
+		tables: map[string][]map[string]string{}}
+	used := map[string]bool{}
+	for _, m := range splatted.FindAllStringSubmatch(text, -1) {
+		used[m[1]] = true
+	}
+	for i, l := range lines {
+		if m := powerTable.FindStringSubmatch(l.text); m != nil && used[m[1]] {
+			p.splat(m[1], m[2], lines[i:])
+		}
+		if m := powerList.FindStringSubmatch(l.text); m != nil {
+			if p.lists[m[1]] = listOf(m[2], lines[i+1:]); p.lists[m[1]] == nil {
+				p.tables[m[1]] = tablesIn(m[2], lines[i+1:])
+			}
+		}
+	}
+	return p
+}
+
+const (
+	mostLines    = 60   // of a table or a list
+	longestSplat = 2048 // bytes of the parameters that a table becomes
+)
+
+// splat takes the pairs of a table up to its end as parameters.
+func (p *powerScript) splat(name, rest string, lines []line) {
+	var words []string
+	for i := range min(len(lines), mostLines) {
+		t := lines[i].text
+		if i == 0 {
+			t = rest
+		}
+		inner, closed := strings.CutSuffix(strings.TrimSpace(t), "}")
+		for _, m := range tablePair.FindAllStringSubmatch(inner, -1) {
+			words = append(words, "-"+m[1], m[2])
+		}
+		p.body[lines[i].number] = true
+		if closed {
+			if all := strings.Join(words, " "); len(all) <= longestSplat {
+				p.splats[name] = all
+			}
+			return
+		}
+	}
+}
+
+// listOf returns the strings of a list up to its end; nothing if it holds anything else.
+func listOf(rest string, lines []line) []string {
+	var items []string
+	for i := range min(len(lines), mostLines) + 1 {
+		inner, closed := rest, false
+		if at := strings.IndexByte(rest, ')'); at >= 0 && !strings.ContainsAny(rest, "{") {
+			inner, closed = rest[:at], true
+		}
+		if strings.ContainsAny(inner, "{}") {
+			return nil
+		}
+		for _, m := range listWord.FindAllStringSubmatch(inner, -1) {
+			items = append(items, m[1]+m[2])
+		}
+		if closed || i == len(lines) || i == mostLines {
+			break
+		}
+		rest = lines[i].text
+	}
+	if len(items) > mostItems {
+		return nil
+	}
+	return items
+}
+
+// tablesIn returns the tables of a list, each on one line; nothing if they have keys of the
+// registry, which are read where they stand.
+func tablesIn(rest string, lines []line) []map[string]string {
+	var rows []map[string]string
+	for i := range min(len(lines), mostLines) + 1 {
+		row := map[string]string{}
+		if at := strings.Index(rest, "@{"); at >= 0 {
+			for _, m := range tablePair.FindAllStringSubmatch(rest[at:], -1) {
+				value := strings.Trim(m[2], `"'`)
+				if isKey(value) {
+					return nil
+				}
+				row[m[1]] = value
+			}
+			if rows = append(rows, row); len(row) == 0 { // on lines of its own
+				return nil
+			}
+		}
+		if strings.HasPrefix(rest, ")") || i == len(lines) || i == mostLines {
+			break
+		}
+		rest = lines[i].text
+	}
+	return rows
+}
+
+// items returns the words that a loop goes over, if they are literal.
+func (p *powerScript) items(list string) []string {
+	if name, ok := strings.CutPrefix(list, "$"); ok {
+		return p.lists[name]
+	}
+	return listOf(strings.TrimSuffix(strings.TrimPrefix(list, "@("), ")"), nil)
+}
+
+// powerLines returns what a line is with its tables and loops written out, as far as there is room.
+func (s *script) powerLines(text string) []string {
+	out := s.powerParts(text)
+	size := 0
+	for _, t := range out {
+		size += len(t)
+	}
+	if len(out) == 1 && size <= len(text) {
+		return out
+	}
+	if s.left -= size; s.left < 0 {
+		return []string{text}
+	}
+	return out
+}
+
+func (s *script) powerParts(text string) []string {
+	p := &s.power
+	if powerCommand.MatchString(text) {
+		text = strings.ReplaceAll(text, `\"`, "'")
+	}
+	if at := splatted.FindStringSubmatchIndex(text); at != nil && s.left > 0 {
+		if words := p.splats[text[at[2]:at[3]]]; words != "" {
+			text = text[:at[2]-1] + words + text[at[1]:]
+		}
+	}
+	if s.left < 0 {
+		return []string{text}
+	}
+	s.keys(text)
+	if m := forHead.FindStringSubmatch(text); m != nil {
+		return p.loop(m[1], strings.FieldsFunc(m[2], func(c rune) bool { return c == ' ' || c == ',' || c == '\t' }), m[3])
+	}
+	if m := foreachHead.FindStringSubmatch(text); m != nil && len(p.tables[strings.TrimPrefix(m[2], "$")]) > 0 {
+		p.depth++
+		p.loops = append(p.loops, powerLoop{name: m[1], rows: p.tables[m[2][1:]], depth: p.depth})
+		return p.each(m[3])
+	}
+	if m := foreachHead.FindStringSubmatch(text); m != nil && p.items(m[2]) != nil {
+		p.depth++
+		return p.loop(m[1], p.items(m[2]), m[3])
+	}
+	if m := pipedList.FindStringSubmatch(text); m != nil && p.items(m[1]) != nil {
+		p.depth++
+		return p.loop("$_", p.items(m[1]), m[2])
+	}
+	return p.each(text)
+}
+
+// loop opens a loop, and returns its lines if it ends on its own.
+func (p *powerScript) loop(name string, items []string, rest string) []string {
+	if len(items) == 0 || len(items) > mostItems {
+		return p.each(rest)
+	}
+	for i, w := range items {
+		items[i] = strings.Trim(w, `"'`)
+	}
+	batch := strings.HasPrefix(name, "%%")
+	p.loops = append(p.loops, powerLoop{name: name, items: items, depth: p.depth,
+		used: regexp.MustCompile(regexp.QuoteMeta(name) + `(?:\b|$)`)})
+	if batch && strings.HasPrefix(rest, "(") {
+		rest = strings.TrimSpace(rest[1:])
+		if inner, ok := strings.CutSuffix(rest, ")"); ok {
+			rest, batch = strings.TrimSpace(inner), true
+		} else {
+			return p.each(rest)
+		}
+	}
+	out := p.each(rest)
+	if batch {
+		p.loops = p.loops[:len(p.loops)-1]
+	}
+	return out
+}
+
+// each repeats a line for the words of the loops around it, and closes those that end on it.
+func (p *powerScript) each(text string) []string {
+	all := []string{text}
+	for _, l := range p.loops {
+		if l.rows != nil {
+			all = eachRow(all, l)
+			continue
+		}
+		at := l.used
+		if !at.MatchString(text) || len(all)*len(l.items) > mostItems {
+			continue
+		}
+		var next []string
+		for _, t := range all {
+			for _, item := range l.items {
+				next = append(next, at.ReplaceAllLiteralString(t, item))
+			}
+		}
+		all = next
+	}
+	p.depth += strings.Count(text, "{") - strings.Count(text, "}")
+	for n := len(p.loops); n > 0; n-- {
+		l := p.loops[n-1]
+		if strings.HasPrefix(l.name, "%%") && text != ")" || !strings.HasPrefix(l.name, "%%") && p.depth >= l.depth {
+			break
+		}
+		p.loops = p.loops[:n-1]
+		if text == ")" {
+			break
+		}
+	}
+	return all
+}
+
+// eachRow repeats lines for the tables of a loop whose fields they use: $name.Field.
+func eachRow(all []string, l powerLoop) []string {
+	var next []string
+	for _, t := range all {
+		if !strings.Contains(t, l.name+".") || len(next)+len(l.rows) > mostItems {
+			next = append(next, t)
+			continue
+		}
+		for _, row := range l.rows {
+			fields := slices.Collect(maps.Keys(row))
+			sorting.StableFunc(fields, func(a, b string) int { return len(b) - len(a) })
+			one := t
+			for _, field := range fields { // the longest first, since one may begin another
+				one = strings.ReplaceAll(one, l.name+"."+field, `"`+row[field]+`"`)
+			}
+			next = append(next, one)
+		}
+	}
+	return next
+}
+
+// keys notes which key of the registry a variable holds from here on.
+func (s *script) keys(text string) {
+	name, value, ok := strings.Cut(text, "=")
+	if ok {
+		text = name + "=" + substitute(substitute(value, s.constants), s.paths)
+	}
+	if m := joinedKey.FindStringSubmatch(text); m != nil {
+		s.paths[m[1]] = m[2] + `\` + strings.Trim(m[3], `"'`)
+	} else if m := keyAssigned.FindStringSubmatch(text); m != nil {
+		s.paths[m[1]] = strings.TrimRight(m[2], `\ `)
+	} else if m := reassigned.FindStringSubmatch(text); m != nil && isKey(s.paths[m[1]]) {
+		delete(s.paths, m[1])
+	}
+}
+
+// record is an entry of a table: a key of the registry, a name and a value, in any order.
+type record struct{ path, name, value string }
+
+var (
+	recordField = pattern.New(`(?i)(?:^|[\s{;,(])["']?(path|key|keypath|regpath|registrypath|name|valuename|property|` +
+		`value|data|valuedata)["']?\s*[=:]\s*(?:@?r?"([^"]*)"|'([^']*)'|(0x[0-9a-f]+|\d+)|\(?\[\w+\]\(?(0x[0-9a-f]+|\d+))`)
+	recordLine = pattern.New(`(?i)^(?:-\s+)?(path|name|data|value):\s*([^"'{\s].*)$`)
+)
+
+// tableEntry reads the fields of entries whose key is one of the registry, on one line or on
+// several.
+func (r *reader) tableEntry(text string) bool {
+	fields := recordField.FindAllStringSubmatch(text, -1)
+	if m := recordLine.FindStringSubmatch(text); m != nil && len(fields) == 0 { // of YAML
+		if strings.EqualFold(m[1], "path") {
+			r.entry = record{}
+		}
+		fields = [][]string{{"", m[1], strings.TrimSpace(m[2]), "", "", ""}}
+	}
+	used := false
+	for _, m := range fields {
+		value := m[2] + m[3] + m[4] + m[5]
+		switch field := strings.ToLower(m[1]); {
+		case strings.HasSuffix(field, "path") || field == "key":
+			if !isKey(value) {
+				continue
+			}
+			if r.entry.path != "" {
+				r.entry = record{}
+			}
+			r.entry.path = value
+		case strings.HasSuffix(field, "name") || field == "property":
+			r.entry.name = value
+		default:
+			r.entry.value = value
+		}
+		used = used || r.entry.path != ""
+		if e := r.entry; e.path != "" && e.name != "" && e.value != "" {
+			r.add(Windows, "registry:"+registryPathOf(e.path)+`\`+e.name, number(e.value))
+			r.fromTable = true
+			r.entry = record{}
+		}
+	}
+	if e := r.entry; e.path == "" && e.value != "" && r.writesKeys && innerCapital.MatchString(e.name) {
+		if name := registryNamed(e.name); name != "" { // the key is elsewhere
+			r.add(Windows, name, number(e.value))
+			r.fromTable, r.entry = true, record{}
+			return true
+		}
+	}
+	used = used || r.writesKeys && r.entry.name != "" && loneField.MatchString(text)
+	if strings.HasPrefix(text, "}") || strings.HasSuffix(text, "}") && len(fields) > 0 {
+		r.entry = record{}
+	}
+	return used && !slices.ContainsFunc(fields, func(m []string) bool { return m[0] == "" })
+}
+
+// loneField is a field of a table that says something about the entry.
+var loneField = pattern.New(`^\w+\s*=\s*["'].*["'],?;?$`)
+
+// keyOfRegistry is a key with its hive.
+var keyOfRegistry = pattern.New(`(?i)^(?:registry::)?hk(?:lm|cu|u|cr|ey_\w+):?\\`)
+
+// isKey reports whether a value is a key of the registry.
+func isKey(value string) bool { return keyOfRegistry.MatchString(value) }
+
+// registryPathOf returns a key of the registry as reg.exe writes it.
+func registryPathOf(path string) string {
+	path = strings.TrimPrefix(strings.ReplaceAll(path, `\\`, `\`), "Registry::")
+	hive, rest, _ := strings.Cut(path, `\`)
+	return shortHive(strings.ToUpper(strings.TrimSuffix(hive, ":")) + `\` + strings.Trim(rest, `\`))
+}
+
+var (
+	loneKey   = pattern.New(`(?i)^@?r?["']((?:hk\w+:?\\|system\\|software\\)[^"']*)["'],?$`)
+	loneValue = pattern.New(`^(?:["'](\*?\w+)["']\s*,?\s*)?(0x[0-9a-fA-F]+|\d+|u32::MAX)?,?$`)
+)
+
+// callOverLines reads the key, the name and the number of a call, on lines of their own.
+func (r *reader) callOverLines(text string) bool {
+	if m := loneKey.FindStringSubmatch(text); m != nil {
+		r.spelled = record{path: inMachine(m[1])}
+		return true
+	}
+	m := loneValue.FindStringSubmatch(text)
+	if r.spelled.path == "" || m == nil || m[1] == "" && r.spelled.name == "" {
+		r.spelled = record{}
+		return false
+	}
+	if m[1] != "" {
+		r.spelled.name = m[1]
+	}
+	if m[2] != "" {
+		r.add(Windows, "registry:"+registryPathOf(r.spelled.path)+`\`+r.spelled.name, number(m[2]))
+		r.spelled = record{}
+	}
+	return true
+}
+
+// inMachine puts the hive of the machine before a key that begins with one of its parts.
+func inMachine(key string) string {
+	if isKey(key) {
+		return key
+	}
+	return `HKLM\` + key
+}
+
+// addReg is a line of an INF file (learn.microsoft.com: INF AddReg directive).
+var addReg = pattern.New(`(?i)^(hk(?:lm|cu|r)),\s*"([^"]+)",\s*"([^"]+)",\s*(?:0x[0-9a-f]+|%\w+%|\d*),\s*` +
+	`(0x[0-9a-f]+|\d+|(?:[0-9a-f]{2},){3}[0-9a-f]{2})$`)
+
+func (r *reader) infLine(text string) bool {
+	m := addReg.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	value := m[4]
+	if bytes := strings.Split(value, ","); len(bytes) == 4 { // the lowest comes first
+		slices.Reverse(bytes)
+		value = "0x" + strings.Join(bytes, "")
+	}
+	r.add(Windows, "registry:"+registryPathOf(m[1]+`\`+m[2])+`\`+m[3], number(value))
+	return true
+}
+
+// knownPair is the name of a value of the registry and its data, in a table or a call whose key is
+// elsewhere.
+var (
+	knownPair    = pattern.New(`^\(?["']?([A-Za-z][A-Za-z0-9]+)["']?\s*[:=,]\s*["']?(0x[0-9a-fA-F]+|\d+)["']?\s*\)?[,;]?(?:\s*#.*)?$`)
+	writesByName = pattern.New(`(?i)(?:set|new)-itemproperty|reg(?:\.exe)?\s+add|setvalueex|\.setvalue\(`)
+	innerCapital = pattern.New(`[a-z][A-Z]|TTL|RSS`)
+)
+
+// namesOnly reads a line of a table that has the names of values and no key.
+func (r *reader) namesOnly(text string) bool {
+	m := knownPair.FindStringSubmatch(text)
+	if m == nil || !r.writesKeys || len(m[1]) < 8 || !innerCapital.MatchString(m[1]) {
+		return false
+	}
+	name := registryNamed(m[1])
+	if name == "" {
+		return false
+	}
+	r.add(Windows, name, number(m[2]))
+	r.fromTable = true
+	return true
+}
