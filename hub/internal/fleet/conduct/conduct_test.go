@@ -47,8 +47,11 @@ type simulated struct {
 	people  int     // whose signatures a host asks for; 0: one
 	lose    func(host string, n int) (request, answer bool)
 	orders  int
-	start   time.Time
-	ahead   time.Duration // of the clock of the hosts
+	// noFigure loses the nth reading of a host, which holds a value.
+	noFigure func(n int, holds knob.Value) bool
+	figures  int
+	start    time.Time
+	ahead    time.Duration // of the clock of the hosts
 }
 
 type simHost struct {
@@ -121,6 +124,10 @@ func (s *simulated) Measure(_ context.Context, host string, _ message.Figure) (f
 	defer s.mu.Unlock()
 	if s.quiet {
 		return 0, errors.New("no traffic to judge by")
+	}
+	s.figures++
+	if s.noFigure != nil && s.noFigure(s.figures, s.hosts[host].knobs.Values()[rmem]) {
+		return 0, errLost
 	}
 	v := 1e6 * (1 + 0.01*s.rng.NormFloat64())
 	if s.hosts[host].knobs.Values()[rmem] == after {
@@ -271,6 +278,59 @@ func TestKept(t *testing.T) {
 			t.Errorf("%d hosts hold the old value", n)
 		}
 	})
+}
+
+// TestReadingsLost: a reading that is lost is asked for again, in experiments, before a stage and
+// after it: a host that loses its connection for a moment halts nothing.
+func TestReadingsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, all := simulate(30)
+		s.noFigure = func(n int, _ knob.Value) bool { return n%7 == 0 }
+		c, _ := s.conduct(t, durable.NewMem())
+		d := draft(t, c, all)
+		begin(t, c, d)
+		until(t, c, d.Plan.ID, "done")
+		if n := s.holding(after); n != len(all) {
+			t.Errorf("%d of %d hosts hold the new value", n, len(all))
+		}
+	})
+}
+
+// TestReadingWithinTrial: a reading with the change is asked for again only while the trial lasts,
+// and one that comes later is none: it may be of the old value.
+func TestReadingWithinTrial(t *testing.T) {
+	for name, late := range map[string]bool{"lost": false, "late": true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, all := simulate(1)
+			var ordered time.Time
+			var asked []time.Duration // since the try
+			s.lose = func(string, int) (bool, bool) { ordered = time.Now(); return false, false }
+			s.noFigure = func(_ int, holds knob.Value) bool {
+				if holds != after {
+					return false
+				}
+				asked = append(asked, time.Since(ordered))
+				if late {
+					time.Sleep(quick.Deadline + time.Second)
+				}
+				return !late
+			}
+			c, _ := s.conduct(t, durable.NewMem())
+			d := draft(t, c, all)
+			begin(t, c, d)
+			doc, err := c.Document(d.Plan.ID)
+			for end := time.Now().Add(time.Hour); err == nil && doc.Phase != "halted" && time.Now().Before(end); {
+				time.Sleep(time.Second)
+				doc, err = c.Document(d.Plan.ID)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if err != nil || !strings.Contains(doc.Halted, "has no result") || len(asked) == 0 ||
+				!late && len(asked) < 4 || asked[len(asked)-1] > quick.Deadline {
+				t.Errorf("%s: asked %d times, at last %v: %+v, %v", name, len(asked), asked, doc, err)
+			}
+		})
+	}
 }
 
 // TestHarm: a change that does harm stays on no host.

@@ -23,6 +23,9 @@
 //   - Pairs and waves: each host that a stage changes, and the like one beside it, is measured
 //     before the stage and after its soak.
 //
+// A reading that fails is asked for again: in an experiment for a minute, while the trial lasts;
+// before and after a stage for the plan's time to collect.
+//
 // # Harm
 //
 // When measurements show harm, the conductor undoes the whole rollout at once, with the orders that

@@ -376,7 +376,15 @@ func (r *running) prepare(ctx context.Context, tasks *sync.WaitGroup) bool {
 		values := make([]float64, len(wanted))
 		var all sync.WaitGroup
 		for k, i := range wanted {
-			all.Go(func() { values[k] = r.reading(ctx, plan.Hosts[i].ID, change) })
+			// As long as after the soak: a host without this reading halts the rollout then.
+			all.Go(func() {
+				for began := time.Now(); ; {
+					values[k] = r.reading(ctx, plan.Hosts[i].ID, change)
+					if !math.IsNaN(values[k]) || time.Since(began) >= plan.Timing.Collect || wait(ctx, r.c.o.Every) != nil {
+						return
+					}
+				}
+			})
 		}
 		all.Wait()
 		r.mu.Lock()

@@ -12,6 +12,10 @@
 // the trial and is alive after the settling time, it is ordered to commit. In one batch, at most
 // one host of a rack and of a quorum is in trial, and only hosts of one site.
 //
+// An order without an answer is repeated to a host that lives until a deadline has passed: messages
+// get lost, and a host carries out an order once. A host that has not answered two deadlines after
+// the order first left is lost.
+//
 // After each stage the machine waits for the soak, asks for measurements, and looks once:
 //
 //   - Experiment: each host has measured the change against itself, alternately (experiment/tune).

@@ -185,29 +185,35 @@ func inject(t *testing.T, n, fault, step, nth int) (unaccounted, stuck int, f *f
 	return unaccounted, stuck, f
 }
 
-// everyFault injects all faults at all steps.
+// everyFault injects all faults at all steps, each in a test of its own.
 func everyFault(t *testing.T, hosts int, nth func(*rand.Rand) int) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	runs, undos, ends, committed, persisted, undone := 0, 0, make(map[rollout.Phase]int), 0, 0, 0
 	for fault := range faults {
+		before := runs + undos
 		for step := range steps {
-			unaccounted, stuck, f := inject(t, hosts, fault, step, nth(rng))
-			ends[f.hub.m.Phase()]++
-			n := f.hub.m.Counts()
-			if steps[step].verb == order.Undo {
-				undos++
-				undone += n[rollout.Undone]
-			} else {
-				runs++
-				committed += n[rollout.Committed] + n[rollout.Persisted] + n[rollout.NotPersistable]
-				persisted += n[rollout.Persisted]
-			}
-			if unaccounted != 0 || stuck != 0 {
-				t.Errorf("%s, %s: %d hosts unaccounted, %d stuck in trial; %s %s", faults[fault].name, steps[step].name,
-					unaccounted, stuck, f.hub.m.Phase(), f.hub.m.Reason())
-			}
+			victim := nth(rng) // also where this test is not chosen: the next one is the same
+			t.Run(faults[fault].name+"/"+steps[step].name, func(t *testing.T) {
+				unaccounted, stuck, f := inject(t, hosts, fault, step, victim)
+				ends[f.hub.m.Phase()]++
+				n := f.hub.m.Counts()
+				if steps[step].verb == order.Undo {
+					undos++
+					undone += n[rollout.Undone]
+				} else {
+					runs++
+					committed += n[rollout.Committed] + n[rollout.Persisted] + n[rollout.NotPersistable]
+					persisted += n[rollout.Persisted]
+				}
+				if unaccounted != 0 || stuck != 0 {
+					t.Errorf("%d hosts unaccounted, %d stuck in trial; %s %s", unaccounted, stuck, f.hub.m.Phase(),
+						f.hub.m.Reason())
+				}
+			})
 		}
-		t.Logf("%s at each step: %d runs so far, %v", faults[fault].name, runs+undos, ends)
+		if runs+undos > before {
+			t.Logf("%s: %d runs so far, %v", faults[fault].name, runs+undos, ends)
+		}
 	}
 	share := func(n, runs int) float64 { return 100 * float64(n) / float64(runs*hosts) }
 	t.Logf("%d runs of %d hosts: %v; in %d of them %.2f %% of the hosts keep the change, %.2f %% persisted; "+

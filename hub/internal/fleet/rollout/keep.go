@@ -82,7 +82,7 @@ func (m *Machine) persist() []Action {
 	var out []Action
 	for i := range m.hosts {
 		h := &m.hosts[i]
-		again := h.state == Persisting && m.now-h.sent >= m.plan.Timing.Settle && h.resends < maxResends
+		again := h.state == Persisting && m.late(h)
 		first := h.state == Committed && t.free(m.plan.Hosts[i])
 		if again || first {
 			t.take(m.plan.Hosts[i])

@@ -112,7 +112,8 @@ const (
 type track struct {
 	state            State
 	attempt, resends int
-	sent, seen       time.Duration // of the last order, of the last sign of life
+	sent, last       time.Duration // of the order that is under way: first and last time
+	seen             time.Duration // the last sign of life
 	changed          time.Duration // start of the trial
 	proven           bool          // by an experiment of its own
 	filed            bool          // files bring the change back at the next start
@@ -250,7 +251,7 @@ func (m *Machine) Apply(e Event) {
 		h.seen = m.now
 	case Asked:
 		if h.state == Pending {
-			h.state, h.sent, h.seen = Measuring, m.now, m.now
+			h.state, h.sent, h.last, h.seen = Measuring, m.now, m.now, m.now
 		}
 	case Measured:
 		h.seen = m.now
@@ -282,10 +283,10 @@ func (m *Machine) sent(h *track, e Event) {
 	if again := e.Verb == order.Try && h.state == Ordered || e.Verb == order.Commit && h.state == Confirming ||
 		e.Verb == order.Undo && h.state == Undoing || e.Verb == order.Persist && h.state == Persisting; again {
 		h.resends++
-		h.sent = m.now
+		h.last = m.now
 		return
 	}
-	h.sent, h.resends = m.now, 0
+	h.sent, h.last, h.resends = m.now, m.now, 0
 	switch e.Verb {
 	case order.Try:
 		h.state = Ordered

@@ -4,9 +4,26 @@ import (
 	"github.com/linerate/linerate/internal/peer/order"
 )
 
-// maxResends bounds how often an order without an answer is sent again. It is the same order: the
-// host carries it out once.
-const maxResends = 2
+// Bounds of how an order without an answer is repeated. It is the same order: the host carries it
+// out once.
+const (
+	// leastResends come whatever the deadline; more come until one deadline has passed. A trial that
+	// begins with the last one has then ended before a halt for a lost host can be resumed.
+	leastResends = 2
+	// mostSends is about how often an order leaves within a deadline, where the settling time is
+	// short.
+	mostSends = 8
+)
+
+// late reports whether an order without an answer is due to be repeated.
+func (m *Machine) late(h *track) bool {
+	t := m.plan.Timing
+	wait, until := t.Settle, h.sent+2*t.Deadline
+	if h.resends >= leastResends {
+		wait, until = max(wait, t.Deadline/mostSends), h.sent+t.Deadline
+	}
+	return m.now-h.last >= wait && m.now < until
+}
 
 // Next returns what to do now. It changes nothing: the caller writes Sent or Asked to the log
 // before it acts, and asks again after each event.
@@ -31,7 +48,7 @@ func (m *Machine) confirm() []Action {
 	var out []Action
 	for i := range m.hosts {
 		h := &m.hosts[i]
-		late := m.now-h.sent >= t.Settle && h.resends < maxResends && m.now-h.seen < t.Deadline
+		late := m.late(h) && m.now-h.seen < t.Deadline
 		switch {
 		case h.state == InTrial && m.now-h.changed >= t.Settle && h.seen > h.changed:
 			out = append(out, Action{Host: i, Verb: order.Commit, Attempt: h.attempt})
@@ -116,7 +133,7 @@ func (m *Machine) unwind() []Action {
 	var out []Action
 	for i := range m.hosts {
 		h := &m.hosts[i]
-		again := h.state == Undoing && m.now-h.sent >= m.plan.Timing.Settle && h.resends < maxResends
+		again := h.state == Undoing && m.late(h)
 		first := h.takesUndo() && m.plan.Stage[i] == newest && t.free(m.plan.Hosts[i])
 		if again || first {
 			t.take(m.plan.Hosts[i])

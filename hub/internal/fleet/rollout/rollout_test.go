@@ -1,11 +1,15 @@
 package rollout_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/linerate/linerate/hub/internal/fleet/rollout"
+	"github.com/linerate/linerate/internal/peer/order"
 )
 
 func TestPlan(t *testing.T) {
@@ -74,4 +78,74 @@ func TestOrdinaryRollout(t *testing.T) {
 			r.machine.Reason(), r.touched, r.machine.Counts())
 	}
 	t.Logf("took %v; looks %+v", r.took, r.machine.Looks())
+}
+
+// TestRepeated: a host that lives gets an order again until a deadline has passed, and no later. It
+// is lost two deadlines after the order first left. An answer that comes in time is enough.
+func TestRepeated(t *testing.T) {
+	short := rollout.DefaultTiming()
+	short.Settle = 2 * time.Second
+	for name, timing := range map[string]rollout.Timing{"default": rollout.DefaultTiming(), "short settling": short} {
+		for _, answers := range []bool{true, false} {
+			m, host := toFirstTry(t, timing)
+			began := timing.Soak
+			sends, last := 0, began
+			now := began
+			for ; m.Phase() != rollout.Halted && now < began+3*timing.Deadline; now += time.Second {
+				m.Apply(rollout.Event{At: now, Kind: rollout.Alive, Host: host})
+				m.Apply(rollout.Event{At: now, Kind: rollout.Ticked})
+				for _, a := range m.Next() {
+					if a.Host != host || a.Verb != order.Try {
+						continue
+					}
+					m.Apply(rollout.Event{At: now, Kind: rollout.Sent, Host: host, Verb: order.Try})
+					sends, last = sends+1, now
+					if answers && sends == 5 {
+						m.Apply(rollout.Event{At: now, Kind: rollout.Answered, Host: host, Verb: order.Try, Code: order.InTrial})
+					}
+				}
+				if m.State(host) == rollout.InTrial {
+					break
+				}
+			}
+			if answers {
+				if m.State(host) != rollout.InTrial || m.Phase() != rollout.Ordering || last-began > timing.Deadline {
+					t.Errorf("%s: the fifth answer came after %v, and the host is %s: %s", name, last-began, m.State(host), m.Reason())
+				}
+				continue
+			}
+			if m.State(host) != rollout.Lost || !strings.Contains(m.Reason(), "does not answer") || sends < 5 || sends > 12 ||
+				last-began > timing.Deadline || now-began > 2*timing.Deadline+2*time.Second {
+				t.Errorf("%s: sent %d times within %v, %s after %v: %s", name, sends, last-began, m.State(host), now-began,
+					m.Reason())
+			}
+		}
+	}
+}
+
+// toFirstTry returns a machine of six hosts in as many racks, whose one experiment has shown a
+// benefit, and a host that is ordered next.
+func toFirstTry(t *testing.T, timing rollout.Timing) (*rollout.Machine, int) {
+	t.Helper()
+	var hosts []rollout.Host
+	for i := range 6 {
+		hosts = append(hosts, rollout.Host{ID: fmt.Sprint("h", i), Class: "c", Rack: fmt.Sprint("r", i)})
+	}
+	p, err := rollout.NewPlan("r1", 1, hosts, timing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := rollout.New(p)
+	for now := time.Duration(0); now < time.Minute; now += time.Second {
+		m.Apply(rollout.Event{At: now, Kind: rollout.Ticked})
+		for _, a := range m.Next() {
+			if !a.Experiment {
+				return m, a.Host
+			}
+			m.Apply(rollout.Event{At: now, Kind: rollout.Asked, Host: a.Host})
+			m.Apply(rollout.Event{At: now, Kind: rollout.Measured, Host: a.Host, Effect: 0.03, Error: 0.001})
+		}
+	}
+	t.Fatal("no host is ordered")
+	return nil, 0
 }

@@ -2,7 +2,9 @@ package rollout_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,15 +43,49 @@ type world struct {
 	hidden  bool    // the harm does not show in an experiment, only under production load
 	kills   float64 // probability that a host of the bad class is gone after the change
 	reverts float64 // probability that one is cut off and takes the change back
-	lost    float64 // probability that an order or an answer is lost, anywhere
+	lost    float64 // probability that a message to a host or from it is lost, anywhere
 }
 
 // result is the end of one rollout.
 type result struct {
 	machine *rollout.Machine
-	touched int // hosts on which the change was in force at any time, experiments included
-	bad     int // of these, hosts of the bad class
+	touched int  // hosts on which the change was in force at any time, experiments included
+	bad     int  // of these, hosts of the bad class
+	slower  bool // it halted for harm, and what it names is really slower in the mean
 	took    time.Duration
+}
+
+// experimentPairs are those of a host that measures the change against itself.
+const experimentPairs = 20
+
+// estimate draws the standard error that a host computes from its own pairs, where se is the true
+// one.
+func estimate(se float64, rng *rand.Rand) float64 {
+	squares := 0.0
+	for range experimentPairs - 1 {
+		x := rng.NormFloat64()
+		squares += x * x
+	}
+	return se * math.Sqrt(squares/(experimentPairs-1))
+}
+
+// slower reports whether the host, the class or the fleet that a machine names for harm has a mean
+// effect below zero.
+func slower(m *rollout.Machine, p *rollout.Plan, effects []float64) bool {
+	if !m.Harm() {
+		return false
+	}
+	named := func(h rollout.Host) bool {
+		return strings.Contains(m.Reason(), "host "+h.ID+" ") || strings.HasSuffix(m.Reason(), ": "+h.Class) ||
+			strings.HasSuffix(m.Reason(), ": fleet")
+	}
+	sum, n := 0.0, 0
+	for i, h := range p.Hosts {
+		if named(h) {
+			sum, n = sum+effects[i], n+1
+		}
+	}
+	return n > 0 && sum < 0
 }
 
 // play runs a rollout with hosts that are three numbers each.
@@ -66,8 +102,8 @@ func play(p *rollout.Plan, w world, rng *rand.Rand) result {
 	}
 	now := time.Duration(0)
 	changed := make([]time.Duration, n)
+	days := make(map[time.Duration]float64) // by the end of the soak
 	for range 4000 {
-		day := w.day * rng.NormFloat64()
 		for _, a := range m.Next() {
 			i := a.Host
 			bad := p.Hosts[i].Class == w.bad
@@ -75,18 +111,24 @@ func play(p *rollout.Plan, w world, rng *rand.Rand) result {
 			case a.Experiment:
 				m.Apply(rollout.Event{At: now, Kind: rollout.Asked, Host: i})
 				touched[i] = true
-				se := 0.03 / 4.47 // twenty pairs
+				se := 0.03 / math.Sqrt(experimentPairs)
 				effect := effects[i]
 				if bad && w.hidden {
 					effect = w.effect
 				}
-				m.Apply(rollout.Event{At: now, Kind: rollout.Measured, Host: i, Effect: effect + se*rng.NormFloat64(), Error: se})
+				m.Apply(rollout.Event{At: now, Kind: rollout.Measured, Host: i, Effect: effect + se*rng.NormFloat64(),
+					Error: estimate(se, rng), Pairs: experimentPairs})
 			case a.Verb == "":
+				day, known := days[a.To]
+				if !known {
+					day = w.day * rng.NormFloat64()
+					days[a.To] = day
+				}
 				value := day + w.noise*rng.NormFloat64()
 				if touched[i] && changed[i] >= a.From {
 					value += effects[i]
 				}
-				if !gone[i] {
+				if !gone[i] && rng.Float64() >= w.lost && rng.Float64() >= w.lost {
 					m.Apply(rollout.Event{At: now, Kind: rollout.Measured, Host: i, Effect: value})
 				}
 			default:
@@ -128,7 +170,7 @@ func play(p *rollout.Plan, w world, rng *rand.Rand) result {
 			break
 		}
 	}
-	r := result{machine: m, took: now}
+	r := result{machine: m, took: now, slower: slower(m, p, effects)}
 	for i, h := range p.Hosts {
 		if touched[i] {
 			r.touched++
@@ -155,6 +197,7 @@ func planOf(t testing.TB, n int, seed uint64) *rollout.Plan {
 // summary counts the ends of many rollouts.
 type summary struct {
 	played, done, halted, unproven, proven int
+	slower                                 int // halts for harm that name hosts which are really slower
 	touched, bad                           []int
 	reasons                                map[string]int
 }
@@ -177,6 +220,9 @@ func rollouts(t testing.TB, n, times int, w world) summary {
 		default:
 			s.halted++
 			s.reasons[r.machine.Reason()]++
+			if r.slower {
+				s.slower++
+			}
 		}
 		s.touched, s.bad = append(s.touched, r.touched), append(s.bad, r.bad)
 	}
