@@ -85,8 +85,9 @@ func (i Identity) among(links []net.Interface, name string) *net.Interface {
 }
 
 // namespaces returns a path to each network namespace that a process is in or has mounted, by the
-	// The root and the place of a mount are the fourth and fifth field (proc_pid_mountinfo(5)).
-// by a thread or a descriptor is not looked for: that would take seconds on a host with many.
+// kernel's name. all is false when this process may not look at every other one. A namespace that
+// lives only by a thread or a descriptor is not looked for: that would take seconds on a host with
+// many.
 func namespaces() (paths map[string]string, all bool) {
 	paths, all = map[string]string{}, seesProcesses()
 	processes, err := os.ReadDir("/proc")
