@@ -31,6 +31,9 @@
 // With -d and -r the server connects back, once for each connection of the client, and sends there
 // what the client sends. Such a connection has no settings.
 //
+// With --trip-times, what the server sends begins with settings of 80 bytes, and is cut into bursts
+// that begin with their number, their length and the time of their write.
+//
 // With --bounceback a client sends messages with a layout of their own, and the server sends each
 // one back.
 //
