@@ -64,10 +64,10 @@
 //
 // Over TCP, a connection back goes to the address whose handshake opened the client's connection,
 // and to no port below 1024. Over UDP, the port where a client with -d or -r listens gets the end
-// of a stream of none, so that its test ends, under the same bounds and for datagrams of 216 bytes
-// and more. Keys (--permit-key) are not implemented; the server still receives what such clients
-// send. An amount of 2 GiB or more does not fit into word 5, so the server does not know it and
-// sends for ten seconds.
+// of a stream of none, so that its test ends, under the same bounds and for datagrams of 76 bytes
+// and more, which show that port. Keys (--permit-key) are not implemented; the server still
+// receives what such clients send. An amount of 2 GiB or more does not fit into word 5, so the
+// server does not know it and sends for ten seconds.
 //
 // This client requests datagrams (-u -R) with a rate only, in one direction. The program's server
 // sends the datagram that ends them once; without it, two quiet seconds end the test, and what was
