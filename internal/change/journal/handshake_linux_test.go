@@ -19,7 +19,8 @@ func TestHandshakeForgivesAPause(t *testing.T) {
 		sleep 5
 		kill -CONT $PPID
 		sleep 0.3
-		echo ready >&4`), 0o700); err != nil {
+		echo ready >&4
+		exec cat <&3 >/dev/null`), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := journaltest.Start(t, nil, script, "patient", dir).Run(); err != nil {
