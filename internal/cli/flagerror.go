@@ -3,12 +3,14 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/linerate/linerate/internal/base/spelling"
+	"github.com/linerate/linerate/internal/base/unit"
 )
 
 // iperf3Flags maps the long flags of iperf3, which users type from habit, to those of linerate. The
@@ -70,6 +72,9 @@ func explainFlag(c *cobra.Command, err error) error {
 		text := fmt.Sprintf("--%s %s: ", value.GetFlag().Name, value.GetValue())
 		switch value.GetFlag().Value.Type() {
 		case "duration":
+			if s, err := unit.ParseSeconds(value.GetValue()); err == nil && math.Abs(s) > math.MaxInt64/1e9 {
+				return usagef("%stoo long: write a time of less than 292 years, as in 24h", text)
+			}
 			return usagef("%swrite a time, as in 10 (seconds), 500ms or 1m30s", text)
 		case "int":
 			return usagef("%swrite a whole number", text)

@@ -107,7 +107,7 @@ func (o persistOptions) host() (persist.Host, func(), error) {
 		h.Root, done = root.FS(), func() { _ = root.Close() } // opened for reading only
 	}
 	h.Device = bootconf.LiveDevice
-	h.Managers = owner.Managers(h.Root, o.root == "/")
+	h.Managers, h.Hidden = owner.Managers(h.Root, o.root == "/")
 	return h, done, nil
 }
 

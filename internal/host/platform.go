@@ -220,6 +220,7 @@ func readOwners(src *source, said *notes) []owner.Owner {
 	slices.Sort(pids)
 	// Every process namespace has a process 1.
 	if src.Live() && len(pids) > 0 && pids[0] != 1 {
+		running = owner.Served(src.Exists)
 		said.say("other programs that manage this host: not permitted: /proc hides the processes of other users (hidepid)")
 	}
 	for _, pid := range pids[:min(len(pids), maxProcesses)] {

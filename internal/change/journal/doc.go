@@ -60,8 +60,10 @@
 // A name does not identify a knob: a change, and everything stacked on it, belongs to the knob of
 // one boot, one network namespace and one interface index. If an interface was renamed, the journal
 // finds it by its index. A change whose interface no longer exists is over, even if another
-// interface has its name. A change made in another namespace is left to processes inside it, and is
-// over when that namespace ends.
+// interface has its name. A change whose interface was moved to another namespace stays open, and
+// its note says so: the value moved too. Undo, recovery and the next command take it back when the
+// interface is here again, under any name. A change made in another namespace is left to processes
+// inside it, and is over when that namespace ends.
 //
 // Commit reads the knob first: it returns ErrForeign for a trial that another program has
 // overwritten, because the remaining value is not the one that was tried.
@@ -141,6 +143,8 @@
 // No kernel has a compare-and-swap for a knob: if another program writes between our read and our
 // write, microseconds apart, its value is lost. A guard can be killed; then systemd's timer or the
 // next start recovers. Changes of a network namespace can be taken back only inside it. The
+// namespace that an interface was moved to is found if a process is in it or has it mounted, and if
+// this process may look: otherwise the change is over, and its note says what was not seen. The
 // read-back follows the write at once, so a value that another program sets in between counts as
 // the system's rounding of ours; the note then names both values. The kernel reuses the numbers of
 // ended network namespaces within a boot, see Identity. The times of a change mean nothing in

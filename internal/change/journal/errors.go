@@ -41,6 +41,9 @@ var (
 	// ErrOtherNamespace reports that a change was made in another network namespace; it can be
 	// taken back only there.
 	ErrOtherNamespace = errors.New("made in another network namespace")
+	// ErrAway reports that the interface of a change was moved to another network namespace since;
+	// the value can be taken back when it is here again.
+	ErrAway = errors.New("its interface was moved to network namespace")
 )
 
 // LockedError names the process that has the journal open.

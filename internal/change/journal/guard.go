@@ -142,33 +142,37 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 }
 
 // handshake waits for the one line that the guard sends.
-func handshake(ctx context.Context, ready *os.File, patience time.Duration) error {
+func handshake(ctx context.Context, ready io.Reader, patience time.Duration) error {
 	if patience <= 0 {
 		patience = 10 * time.Second
 	}
 	// Ten seconds allow for a host that swaps; a guard answers within milliseconds. Waiting costs
-	// nothing, since no knob has been written yet.
-	if err := ready.SetReadDeadline(time.Now().Add(patience)); errors.Is(err, os.ErrNoDeadline) {
-		// Windows: the caller ends the guard after an error, which ends the read.
-		defer time.AfterFunc(patience, func() { _ = ready.Close() }).Stop()
-	} else if err != nil {
-		return err
+	// nothing, since no knob has been written yet. The wait counts the time in which this process
+	// runs: after a pause, the guard may not have run either.
+	type answer struct {
+		line string
+		err  error
 	}
-	defer context.AfterFunc(ctx, func() {
-		_ = ready.SetReadDeadline(time.Unix(0, 0)) // Ends the read below; the pipe may be closed by now.
-	})()
-	line, err := bufio.NewReader(ready).ReadString('\n')
-	switch line = strings.TrimSpace(line); {
+	read := make(chan answer, 2) // one of the guard, one of the context
+	go func() {
+		line, err := bufio.NewReader(ready).ReadString('\n')
+		read <- answer{line, err}
+	}()
+	defer context.AfterFunc(ctx, func() { read <- answer{err: ctx.Err()} })()
+	got, answered := awaitFor(read, patience)
+	switch line := strings.TrimSpace(got.line); {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case !answered:
+		return fmt.Errorf("no answer within %v", patience)
 	case line == messageReady:
 		return nil
 	case line != "":
 		return errors.New(line)
-	case errors.Is(err, io.EOF):
+	case errors.Is(got.err, io.EOF):
 		return errors.New("it ended before it answered; see guard.log in the state directory")
 	default:
-		return fmt.Errorf("no answer: %w", err)
+		return fmt.Errorf("no answer: %w", got.err)
 	}
 }
 

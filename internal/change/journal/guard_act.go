@@ -262,7 +262,7 @@ const lockPatience = time.Second
 
 // putBack writes the old values by what the guard remembers, and returns what is settled by that.
 // It leaves to the journal, unless alone: a value that may be a driver's rounding or another
-// program's, a change with another process's change on top, and files.
+// program's, a knob that is gone, a change with another process's change on top, and files.
 func (g *watch) putBack(cause string, alone bool) (done []Outcome, err error) {
 	j := &Journal{options: g.options, history: g.memory.history(), sure: !alone}
 	due := g.due(j, cause)
@@ -278,7 +278,8 @@ func (g *watch) putBack(cause string, alone bool) (done []Outcome, err error) {
 		return "undone by guard: " + cmp.Or(cause, causeDeadline)
 	})
 	for _, o := range outcomes {
-		if o.Change.State == Undone {
+		// What was not restored is judged and reported by the journal, with all that it knows.
+		if o.Change.State == Undone && (o.Restored || alone) {
 			g.settle(j, o.Change.ID)
 			done = append(done, o)
 		}
@@ -363,7 +364,7 @@ func (g *watch) recordOnce(cause string, done []Outcome) error {
 			session = g.config.Session
 		}
 		outcomes, recoverErr := j.recover(context.Background(), "guard", session, cause)
-		err = errors.Join(err, recoverErr, j.Close())
+		err = errors.Join(err, worthRetrying(outcomes, recoverErr), j.Close())
 		lines := notices(outcomes)
 		if err == nil {
 			// Only once: after an error there is another attempt, or withoutJournal.
@@ -387,7 +388,6 @@ func (j *Journal) settle(done []Outcome) error {
 	var errs []error
 	for _, o := range done {
 		e := j.history.find(o.Change.ID)
-		// A value that was left alone is judged again, with all that the journal knows.
 		if e == nil || e.Phase == phaseDone || !o.Restored || e.Knob != o.Change.Knob {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/linerate/linerate/internal/change/knob"
@@ -136,6 +137,7 @@ func newWatch(config GuardConfig) (*watch, error) {
 	case config.Session == "":
 		return nil, errors.New("a session is needed")
 	}
+	options.Elsewhere = remembered(options.Elsewhere)
 	if config.Log == nil {
 		config.Log = os.Stderr
 	}
@@ -161,6 +163,31 @@ func newWatch(config GuardConfig) (*watch, error) {
 	g.lines = newGuardLog(config.Log)
 	go g.listen()
 	return g, nil
+}
+
+// remembered makes a guard look for an interface once: a look takes as long as the host has
+// processes, and the journal, whose storage has a bound, must not wait for a second one.
+func remembered(look func(Identity, string) (Identity, bool)) func(Identity, string) (Identity, bool) {
+	type question struct {
+		Identity
+		name string
+	}
+	type answer struct {
+		there Identity
+		known bool
+	}
+	var mu sync.Mutex
+	answers := map[question]answer{}
+	return func(i Identity, name string) (Identity, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		a, ok := answers[question{i, name}]
+		if !ok {
+			a.there, a.known = look(i, name)
+			answers[question{i, name}] = a
+		}
+		return a.there, a.known
+	}
 }
 
 // listen passes on the messages of the writer until the pipe ends.

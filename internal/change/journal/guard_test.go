@@ -37,6 +37,7 @@ type bench struct {
 	dies   bool          // the writer ends when it is asked to
 	date   time.Duration // by which the date has jumped
 	stop   context.CancelFunc
+	adjust []func(*journal.Options)
 }
 
 // bubbleClock is CLOCK_BOOTTIME inside a synctest bubble; the host can sleep, which Go's timers do
@@ -70,10 +71,11 @@ func newBench(t *testing.T, mode journal.Mode, lease time.Duration) *bench {
 	return newBenchOn(t, mode, lease, func(fsys durable.FS) durable.FS { return fsys })
 }
 
-func newBenchOn(t *testing.T, mode journal.Mode, lease time.Duration, faults func(durable.FS) durable.FS) *bench {
+func newBenchOn(t *testing.T, mode journal.Mode, lease time.Duration, faults func(durable.FS) durable.FS,
+	adjust ...func(*journal.Options)) *bench {
 	t.Helper()
 	b := &bench{t: t, fsys: durable.NewMem(), host: host(), clock: &bubbleClock{start: time.Now()},
-		done: make(chan error, 1)}
+		done: make(chan error, 1), adjust: adjust}
 	b.on = faults(b.fsys)
 	b.writer = open(t, b.options(mode))
 	life, lifeWriter := io.Pipe()
@@ -114,6 +116,9 @@ func (b *bench) options(mode journal.Mode) journal.Options {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return dayOne().Add(b.date)
+	}
+	for _, f := range b.adjust {
+		f(&o)
 	}
 	return o
 }

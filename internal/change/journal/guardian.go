@@ -83,7 +83,7 @@ func (j *Journal) tend() ([]Outcome, error) {
 		case e.Phase == phaseDone || e.State != Trial || e.BootID != j.options.BootID:
 		case e.Session == j.session:
 			own = true
-		case e.Phase == phaseApplied && !e.Identity.elsewhere(j.options.Identify(e.Knob)) &&
+		case e.Phase == phaseApplied && !e.Identity.elsewhere(j.options.Identify(e.Knob)) && !j.absent(e) &&
 			(j.expired(e) || j.history.unguarded(e, j.options.BootID, j.options.GuardAlive)):
 			due = append(due, e)
 		}

@@ -23,15 +23,23 @@ func identify(id knob.ID) Identity {
 		// A missing interface leaves the index empty, which equals every index; reading the knob
 		// then returns fs.ErrNotExist.
 		if link, err := net.InterfaceByName(name); err == nil {
-			found.Device = strconv.Itoa(link.Index)
+			found.Device, found.Address = strconv.Itoa(link.Index), link.HardwareAddr.String()
 		}
 	}
 	return found
 }
 
-// locate returns the present name of an interface, or "" when this namespace has no interface with
-// that index.
+// locate returns the present name of an interface, or "" when this namespace does not have it. One
+// that was seen in another namespace is found by its address too: it has a new index where its old
+// one was taken.
 func locate(i Identity) string {
+	if here, err := os.Readlink("/proc/thread-self/ns/net"); err == nil && i.elsewhere(Identity{Namespace: here}) {
+		links, err := net.Interfaces()
+		if link := i.among(links, ""); err == nil && link != nil {
+			return link.Name
+		}
+		return ""
+	}
 	index, err := strconv.Atoi(i.Device)
 	if err != nil {
 		return ""

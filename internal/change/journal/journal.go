@@ -69,6 +69,10 @@ type Options struct {
 	// Locate returns the present name of an interface, by its index, or "" when it does not exist.
 	// nil asks the kernel, on Linux; with a custom Identify, no interface has another name.
 	Locate func(Identity) string
+	// Elsewhere looks for an interface, by its identity and its name, in the other network namespaces
+	// of the host. It returns an empty Identity when none has it, and false when it could not look
+	// into all. nil asks the kernel, on Linux; with a custom Identify, none has it.
+	Elsewhere func(i Identity, name string) (there Identity, known bool)
 	// NamespaceGone reports whether a network namespace has certainly ended. nil checks all
 	// processes, on Linux.
 	NamespaceGone func(name string) bool
@@ -110,6 +114,12 @@ func (o Options) defaults() (Options, error) {
 		o.Locate = locate
 		if o.Identify != nil {
 			o.Locate = func(Identity) string { return "" }
+		}
+	}
+	if o.Elsewhere == nil {
+		o.Elsewhere = elsewhere
+		if o.Identify != nil {
+			o.Elsewhere = func(Identity, string) (Identity, bool) { return Identity{}, true }
 		}
 	}
 	if o.Identify == nil {

@@ -16,9 +16,7 @@ import (
 // it open, or has it mounted (namespaces(7)). A process without permission to look everywhere
 // cannot know, so the result is false.
 func namespaceGone(name string) bool {
-	// Inside a PID namespace the other processes are invisible: only the namespace that holds the
-	// kernel's threads shows all of them.
-	if threads, err := os.ReadFile("/proc/2/comm"); err != nil || string(threads) != "kthreadd\n" {
+	if !seesProcesses() {
 		return false
 	}
 	processes, err := os.ReadDir("/proc")

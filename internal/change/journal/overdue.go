@@ -20,7 +20,7 @@ const guardBound = 5 * time.Second
 // holder of the lock of the journal knows that such a writer is gone.
 func (j *Journal) overdue(e *entry) bool {
 	if e.Phase == phaseDone || e.State != Trial || e.BootID != j.options.BootID || e.Session == j.session ||
-		e.Identity.elsewhere(j.options.Identify(e.Knob)) {
+		e.Identity.elsewhere(j.options.Identify(e.Knob)) || j.absent(e) {
 		return false
 	}
 	late := e.Expires != 0 && j.options.Boottime() >= e.Expires+guardBound

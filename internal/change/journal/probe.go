@@ -93,34 +93,34 @@ func hearProbe(out io.Reader, thaw func() bool) error {
 			lines <- line
 		}
 	}()
-	start := time.NewTimer(probeStart)
-	defer start.Stop()
-	select {
-	case line := <-lines:
-		if line != probeBegins {
-			return errors.New("the process that tries it ended before it began")
-		}
-	case <-start.C:
+	switch line, answered := awaitFor(lines, probeStart); {
+	case !answered:
 		return errors.New("the process that tries it did not begin")
+	case line != probeBegins:
+		return errors.New("the process that tries it ended before it began")
 	}
+	// Looks are counted, and not time: a pause of this process says nothing of the storage.
 	look := time.NewTicker(probeStep)
 	defer look.Stop()
-	end := time.NewTimer(probePatience)
-	defer end.Stop()
-	for frozen := 0; ; {
+	frozen := 0
+	for range probePatience / probeStep {
 		select {
 		case <-lines: // Even if the write failed: storage that refuses does answer.
 			return nil
-		case <-end.C:
-			return silence{within: probePatience}
 		case <-look.C:
-			if frozen++; !thaw() {
-				frozen = 0
-			}
-			if frozen == probeFrozen {
-				return silence{within: probeFrozen * probeStep}
-			}
 		}
+		if frozen++; !thaw() {
+			frozen = 0
+		}
+		if frozen == probeFrozen {
+			return silence{within: probeFrozen * probeStep}
+		}
+	}
+	select {
+	case <-lines:
+		return nil
+	default:
+		return silence{within: probePatience}
 	}
 }
 

@@ -38,6 +38,8 @@ func TestMain(m *testing.M) {
 			journaltest.Finish(guardProcess(os.Args[1], os.Args[3:]))
 		case "writer":
 			journaltest.Finish(writerProcess(os.Args[1], os.Args[3], os.Args[4]))
+		case "patient":
+			journaltest.Finish(patientProcess(os.Args[1], os.Args[3]))
 		case "recover":
 			journaltest.Finish(recoverProcess(os.Args[1], os.Args[3]))
 		}
@@ -71,6 +73,16 @@ func mortal(part string, o journal.Options) journal.Options {
 	o.FS = durable.NewFaulty(durable.OS(), func(durable.Op) error { die(); return nil })
 	o.Backend = journaltest.MortalKnobs{Backend: o.Backend, Die: die}
 	return o
+}
+
+// handshakePatience is what patientProcess gives its guard to answer.
+const handshakePatience = 4 * time.Second
+
+// patientProcess starts a guard, which is a script.
+func patientProcess(script, state string) error {
+	_, err := journal.StartGuard(context.Background(), journal.GuardOptions{Exe: script, Dir: state,
+		Handshake: handshakePatience})
+	return err
 }
 
 // recoverProcess is the next start.

@@ -33,9 +33,12 @@ type entry struct {
 	Expires  time.Duration `json:"expires_boottime_nanoseconds,omitempty"`
 	Identity Identity      `json:"identity,omitzero"`
 	Guard    *Guardian     `json:"guard,omitempty"` // nil: none, or not known
-	Phase    phase         `json:"phase"`
-	Why      string        `json:"why,omitempty"` // it is being undone
-	Saved    *saved        `json:"saved,omitempty"`
+	// Away is where an undo found its interface: in another network namespace. nil: it was not
+	// missed.
+	Away  *Identity `json:"away,omitempty"`
+	Phase phase     `json:"phase"`
+	Why   string    `json:"why,omitempty"` // it is being undone
+	Saved *saved    `json:"saved,omitempty"`
 }
 
 // kind is the meaning of a record.
@@ -67,6 +70,7 @@ type record struct {
 	Note      string     `json:"note,omitempty"`
 	Heir      string     `json:"heir,omitempty"`
 	Saved     *saved     `json:"saved,omitempty"`
+	Away      *Identity  `json:"away,omitempty"`
 	Next      int        `json:"next,omitempty"`
 	Originals []original `json:"originals,omitempty"`
 }
@@ -174,6 +178,9 @@ func (h *history) add(r record) error {
 		// Two Journals on one log would produce this; the lock excludes it, so it is damage.
 		return fmt.Errorf("%q record of change %q, which is over", r.Kind, r.ID)
 	}
+	if r.Away != nil {
+		e.Away = r.Away
+	}
 	switch r.Kind {
 	case kindPersist, kindPersisted, kindUnpersist, kindUnpersisted:
 		return h.persisted(r, e)
@@ -183,6 +190,9 @@ func (h *history) add(r record) error {
 	case kindUndo:
 		e.Phase, e.Why = phaseUndoing, r.Note
 		e.holds(r.To)
+		if r.Away != nil {
+			e.Note = r.Note
+		}
 	case kindFailed, kindUndone:
 		if r.Heir != "" {
 			heir := h.find(r.Heir)
@@ -288,7 +298,8 @@ func (h *history) changes(bootID string, alive func(Guardian) bool) []Change {
 	changes := make([]Change, len(h.entries))
 	for i, e := range h.entries {
 		changes[i] = e.Change
-		changes[i].Unguarded = h.unguarded(e, bootID, alive)
+		// The guard of one whose interface left has ended as it should; its note says why.
+		changes[i].Unguarded = e.Away == nil && h.unguarded(e, bootID, alive)
 	}
 	return changes
 }

@@ -175,7 +175,7 @@ func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*e
 		if err != nil {
 			err = fmt.Errorf("undo change %s of %s: %w", e.ID, e.Knob, err)
 			outcome.Error = err.Error()
-			outcome.later = errors.Is(err, errNotSure) || errors.Is(err, ErrOtherNamespace)
+			outcome.later = errors.Is(err, errNotSure) || errors.Is(err, ErrOtherNamespace) || errors.Is(err, ErrAway)
 			errs = append(errs, err)
 		}
 		outcomes = append(outcomes, outcome)
@@ -281,14 +281,26 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		why += fmt.Sprintf("; its interface is called %s now", id.Interface())
 		found = j.options.Identify(id)
 	}
-	if e.Identity.differs(found) {
-		return over(false, record{Note: why + "; the interface is gone and another one has its name: left alone"})
+	back := e.Away != nil && e.Away.Address != "" && e.Away.Address == found.Address
+	if e.Identity.differs(found) && !back {
+		unseen, err := j.left(e)
+		if err != nil {
+			return stays(err)
+		}
+		return over(false, record{Note: why + "; the interface is gone" + unseen +
+			" and another one has its name: left alone"})
 	}
 	present, err := j.read(ctx, id)
 	// A driver was unloaded or an interface was removed; a device that comes back later has its own
 	// defaults.
 	if errors.Is(err, fs.ErrNotExist) {
-		return over(false, record{Note: why + "; the knob no longer exists"})
+		unseen := ""
+		if found.Device == "" {
+			if unseen, err = j.left(e); err != nil {
+				return stays(err)
+			}
+		}
+		return over(false, record{Note: why + "; the knob no longer exists" + unseen})
 	}
 	if err != nil {
 		return stays(err)
@@ -343,23 +355,23 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	// fsync, milliseconds on a slow disk; a value that another program sets in that time is lost.
 	// The package comment lists this under Limits.
 	writeErr := j.options.Backend.Write(ctx, id, e.From)
-	back, err := j.read(ctx, id)
+	after, err := j.read(ctx, id)
 	if err != nil {
 		return stays(errors.Join(writeErr, err, noteErr))
 	}
 	switch {
-	case j.same(id, back, e.From):
+	case j.same(id, after, e.From):
 		// Even if the write reported an error.
 	case writeErr != nil:
 		return stays(errors.Join(writeErr, noteErr))
 	// The change stays open: the guard tries again, and users see that instead of a history that
 	// reports the change as over.
-	case back == present:
+	case after == present:
 		return stays(errors.Join(fmt.Errorf("put back %s: %w", e.From, ErrNoEffect), noteErr))
 	default:
-		why += fmt.Sprintf("; put back %s, the system made it %s", e.From, back)
+		why += fmt.Sprintf("; put back %s, the system made it %s", e.From, after)
 		outcome, err := over(false, record{Note: why})
-		return outcome, errors.Join(fmt.Errorf("put back %s, the system made it %s", e.From, back), noteErr, err)
+		return outcome, errors.Join(fmt.Errorf("put back %s, the system made it %s", e.From, after), noteErr, err)
 	}
 	outcome, err := over(true, record{Note: why})
 	if noteErr != nil {

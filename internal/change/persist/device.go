@@ -21,6 +21,10 @@ const linkSince = 247
 // device plans for a setting of an interface.
 func (p *Planner) device(s *Step, d bootconf.Device) {
 	id, v := s.Change.Knob, s.Change.To
+	if p.host.Hidden && !slices.Contains(p.host.Managers, "NetworkManager") {
+		s.Notes = append(s.Notes, "linerate cannot see what manages "+d.Name+", because /proc hides the processes of "+
+			"this host: if NetworkManager does, set it in its connection instead")
+	}
 	managed := slices.Contains(p.host.Managers, "NetworkManager") && !bootconf.NetworkManagerSpares(p.host.Root, d.Name)
 	if id.Kind() == knob.KindLink && id.Attribute() == "mtu" && managed {
 		p.connectionDefault(s, d)

@@ -175,6 +175,21 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestHiddenManagers: where /proc hides the processes, the plan says that a manager may not have
+// been seen, unless the one that matters was found in another way.
+func TestHiddenManagers(t *testing.T) {
+	for _, managers := range [][]string{nil, {"NetworkManager"}} {
+		p := persist.New(persist.Host{Root: debian(nil), Device: card, Managers: managers, Hidden: true})
+		s := p.Plan(change("0007", "link:eth0/mtu", "9000"))
+		said := slices.ContainsFunc(s.Notes, func(n string) bool {
+			return strings.HasPrefix(n, "linerate cannot see what manages eth0")
+		})
+		if said != (managers == nil) || len(s.Files) == 0 {
+			t.Errorf("%q: %+v", managers, s)
+		}
+	}
+}
+
 // Only the first .link file that matches counts, so what is added has to be added to that one.
 func TestLinkFiles(t *testing.T) {
 	const own = "/etc/systemd/network/60-linerate-eth0.link"

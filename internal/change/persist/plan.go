@@ -54,6 +54,8 @@ type Host struct {
 	Device func(name string) bootconf.Device
 	// Managers are the programs that bring interfaces up, by the names of package owner.
 	Managers []string
+	// Hidden reports that further managers may run, because /proc hides the processes of this host.
+	Hidden bool
 	// Header returns the comments that begin the files of a change; nil: they name the change of the
 	// journal and its undo.
 	Header func(journal.Change) string

@@ -31,6 +31,9 @@
 // With -d and -r the server connects back, once for each connection of the client, and sends there
 // what the client sends. Such a connection has no settings.
 //
+// With --trip-times, what the server sends begins with settings of 80 bytes, and is cut into bursts
+// that begin with their number, their length and the time of their write.
+//
 // With --bounceback a client sends messages with a layout of their own, and the server sends each
 // one back.
 //
@@ -61,10 +64,10 @@
 //
 // Over TCP, a connection back goes to the address whose handshake opened the client's connection,
 // and to no port below 1024. Over UDP, the port where a client with -d or -r listens gets the end
-// of a stream of none, so that its test ends, under the same bounds and for datagrams of 216 bytes
-// and more. Keys (--permit-key) are not implemented; the server still receives what such clients
-// send. An amount of 2 GiB or more does not fit into word 5, so the server does not know it and
-// sends for ten seconds.
+// of a stream of none, so that its test ends, under the same bounds and for datagrams of 76 bytes
+// and more, which show that port. Keys (--permit-key) are not implemented; the server still
+// receives what such clients send. An amount of 2 GiB or more does not fit into word 5, so the
+// server does not know it and sends for ten seconds.
 //
 // This client requests datagrams (-u -R) with a rate only, in one direction. The program's server
 // sends the datagram that ends them once; without it, two quiet seconds end the test, and what was

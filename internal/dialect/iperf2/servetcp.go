@@ -199,7 +199,7 @@ func (t *transfer) send(ctx context.Context, asked settings, head string) error 
 		duration = t.timing.reverse
 	}
 	start := time.Now()
-	total, err := t.source(ctx, head, asked.bytes, duration, asked.rateBitsSec)
+	total, err := t.source(ctx, head, asked, duration)
 	seconds := time.Since(start).Seconds()
 	if err == nil {
 		err = t.conn.CloseWrite()
@@ -216,8 +216,10 @@ func (t *transfer) send(ctx context.Context, asked settings, head string) error 
 }
 
 // source sends head and a pattern until the amount or the time is reached, whichever is not zero.
-func (t *transfer) source(ctx context.Context, head string, amount int64, duration time.Duration,
-	bitsPerSecond float64) (total int64, err error) {
+// With trip times the pattern is cut into bursts, each of which begins with its time.
+func (t *transfer) source(ctx context.Context, head string, asked settings, duration time.Duration) (total int64,
+	err error) {
+	amount, bitsPerSecond := asked.bytes, asked.rateBitsSec
 	out, err := t.conn.Outflow(bitsPerSecond > 0)
 	if err != nil {
 		return 0, err
@@ -240,12 +242,24 @@ func (t *transfer) source(ctx context.Context, head string, amount int64, durati
 	if total = int64(n); err != nil {
 		return total, err
 	}
+	trips := newBursts(asked, start)
+	if trips != nil {
+		// The program counts them as payload, beyond the amount.
+		n, err := t.conn.Write(trips.settings())
+		if total += int64(n); err != nil {
+			return total, err
+		}
+		if amount > 0 {
+			amount += int64(n)
+		}
+	}
 	moved := start // when the client last took something
 	owed := 0      // paid for, and not sent yet
 	for ctx.Err() == nil {
 		now := time.Now()
 		switch {
-		case duration > 0 && now.Sub(start) >= duration:
+		// The client waits for the rest of a burst.
+		case duration > 0 && now.Sub(start) >= duration && (trips == nil || owed == 0):
 			return total, nil
 		case now.Sub(moved) > t.timing.idle:
 			return total, fmt.Errorf("the client took nothing for %v", t.timing.idle)
@@ -258,11 +272,21 @@ func (t *transfer) source(ctx context.Context, head string, amount int64, durati
 			if owed == 0 {
 				return total, nil
 			}
+			if trips != nil {
+				owed = trips.next(amount - total)
+			}
 			if err := t.spend(ctx, owed); err != nil {
 				return total, err
 			}
+			if trips != nil {
+				n, err := t.conn.Write(trips.head(owed, time.Now()))
+				total += int64(n)
+				if owed -= n; err != nil {
+					return total, err
+				}
+			}
 		}
-		n, err := out.Send(owed)
+		n, err := out.Send(min(owed, out.CallBytes()))
 		total += int64(n)
 		owed -= n
 		if n > 0 {

@@ -55,6 +55,10 @@ const (
 	// theEnd is the end of a stream of no datagrams: the client stops waiting for them, and counts
 	// this one. Nothing proves that its address is its own, so it gets no others.
 	theEnd
+	// theBackEnd is the same at the port where the client waits (-r), for a datagram that is too short
+	// to be answered with it and the report. The client repeats the datagram, and then gets the
+	// report.
+	theBackEnd
 )
 
 // Answers to an unproven address. One goes to a forged one too, so it is no longer than its
@@ -64,9 +68,11 @@ const (
 	mostEnds = 10
 	// the same at the port where a client waits; each of them begins a test there
 	mostBackEnds = 2
-	// backBytes is the shortest datagram that is answered there: a report and both datagrams are
-	// no longer, with their headers of IP and UDP.
+	// backBytes is the shortest datagram that is answered there and with a report: a report and
+	// both datagrams are no longer, with their headers of IP and UDP.
 	backBytes = longReportBytes + 2*(markBytes+28)
+	// endsBytes is the shortest datagram that is answered there alone.
+	endsBytes = 2*(markBytes+28) - 28
 	// lowestPort is that of the first client. Below it are services, which a forged request would
 	// make answer in turn.
 	lowestPort = 1024
@@ -84,7 +90,8 @@ func (s *Server) ServePacket(d service.Datagram) {
 	case len(p) >= longReportBytes:
 		size = longReportBytes
 	}
-	if due == noAnswer || from.Port() < lowestPort || len(p) < size || !s.o.Gate.Allow(from.Addr(), 1, size) {
+	if due == noAnswer || due == theBackEnd || from.Port() < lowestPort ||
+		len(p) < size || !s.o.Gate.Allow(from.Addr(), 1, size) {
 		return
 	}
 	out := make([]byte, size)
@@ -99,8 +106,11 @@ func (s *Server) ServePacket(d service.Datagram) {
 // endBack ends the half of a test with -d or -r for which the client waits at a port of its own: a
 // first datagram, and the end of a stream. The program would wait for ever.
 func (s *Server) endBack(d service.Datagram, due answer) {
-	port := s.flows.listener(d.From, due)
-	if port < lowestPort || d.From.Port() < lowestPort || len(d.Payload) < backBytes ||
+	port, least := s.flows.listener(d.From, due), endsBytes
+	if due == theReport {
+		least = backBytes
+	}
+	if port < lowestPort || d.From.Port() < lowestPort || len(d.Payload) < least ||
 		!s.o.Gate.Allow(d.From.Addr(), 2, 2*markBytes) {
 		return
 	}
@@ -117,7 +127,8 @@ func (t *flowTable) listener(from netip.AddrPort, due answer) uint16 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.flows[from]
-	if f == nil || due != theReport && !(f.atOnce && !f.ended && f.received > 1 && f.received <= 1+mostBackEnds) {
+	if f == nil || due != theReport && due != theBackEnd &&
+		!(f.atOnce && !f.ended && f.received > 1 && f.received <= 1+mostBackEnds) {
 		return 0
 	}
 	return f.listens
@@ -176,6 +187,9 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 		f.report.trips = f.trips(t.wall)
 	}
 	t.logFlow(from, f)
+	if f.listens > 0 && !f.atOnce && len(p) < backBytes {
+		return report{}, theBackEnd
+	}
 	return f.report, theReport
 }
 

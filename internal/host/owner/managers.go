@@ -2,13 +2,13 @@ package owner
 
 import (
 	"io/fs"
-	"os"
-	"path/filepath"
+	"maps"
 )
 
 // Managers lists the programs that bring interfaces up. In an image no program runs, so it lists
-// those that are installed.
-func Managers(root fs.FS, live bool) []string {
+// those that are installed. hidden reports that /proc does not show the processes of the host: then
+// only those are listed that systemd runs, or that have left a mark.
+func Managers(root fs.FS, live bool) (names []string, hidden bool) {
 	tree := Tree{
 		Exists: func(name string) bool { _, err := fs.Stat(root, name); return err == nil },
 		Text:   func(string) string { return "" },
@@ -21,25 +21,29 @@ func Managers(root fs.FS, live bool) []string {
 			return names
 		},
 	}
-	var names []string
-	for _, found := range Find(tree, runningPrograms(live)) {
+	running := make(map[string]bool)
+	if live {
+		if running, hidden = runningPrograms(root); hidden {
+			maps.Copy(running, Served(tree.Exists))
+		}
+	}
+	for _, found := range Find(tree, running) {
 		names = append(names, found.Name)
 	}
 	if !live && (tree.Exists("usr/sbin/NetworkManager") || tree.Exists("usr/bin/NetworkManager")) {
 		names = append(names, "NetworkManager")
 	}
-	return names
+	return names, hidden
 }
 
-// runningPrograms returns the names of the processes that Find looks for.
-func runningPrograms(live bool) map[string]bool {
-	wanted, running := Processes(), make(map[string]bool)
-	if !live {
-		return running
-	}
-	names, _ := filepath.Glob("/proc/[0-9]*/comm") // the pattern is well formed
+// runningPrograms returns the names of the processes that Find looks for. hidden reports that /proc
+// shows not even process 1, which every process namespace has (hidepid of proc(5), or no mount).
+func runningPrograms(root fs.FS) (running map[string]bool, hidden bool) {
+	wanted := Processes()
+	running = make(map[string]bool)
+	names, _ := fs.Glob(root, "proc/[0-9]*/comm") // the pattern is well formed
 	for _, name := range names {
-		text, err := os.ReadFile(name)
+		text, err := fs.ReadFile(root, name)
 		if err != nil {
 			continue // The process has ended.
 		}
@@ -47,5 +51,6 @@ func runningPrograms(live bool) map[string]bool {
 			running[program] = true
 		}
 	}
-	return running
+	_, err := fs.ReadFile(root, "proc/1/comm")
+	return running, err != nil
 }

@@ -1,6 +1,9 @@
 package owner
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Tree reads the host; names are slash-separated and relative ("run/tuned"). All three functions
 // are required.
@@ -32,6 +35,7 @@ type known struct {
 	processes     []string
 	marks         []string // a path; one that ends in "/*.EXT" matches any file with that extension
 	profile       string   // a file with one word
+	service       string   // of systemd; empty: the first process has its name
 }
 
 // programs lists the programs that write knobs of the network, in the order of the output. A mark
@@ -44,17 +48,18 @@ var programs = [...]known{
 		processes: []string{"tuned"},
 		marks:     []string{"run/tuned/tuned.pid"}, profile: "etc/tuned/active_profile"},
 	{name: "tuned-ppd", manages: "the active profile of TuneD", processes: []string{"tuned-ppd"}},
-	{name: "power-profiles-daemon", manages: "governors and energy preference", processes: []string{"power-profiles-"}},
+	{name: "power-profiles-daemon", manages: "governors and energy preference", processes: []string{"power-profiles-"},
+		service: "power-profiles-daemon"},
 	{name: "bpftune", manages: "sysctls of TCP buffers, congestion control, neighbours and net.core",
 		processes: []string{"bpftune"}},
 	{name: "NetworkManager", manages: "addresses, routes, MTU and ethtool settings of its connections",
 		processes: []string{"NetworkManager"},
 		marks:     []string{"run/NetworkManager/NetworkManager.pid"}},
 	{name: "systemd-networkd", manages: "addresses, routes, MTU and queueing disciplines",
-		processes: []string{"systemd-network"},
-		marks:     []string{"run/systemd/netif/state"}},
+		processes: []string{"systemd-network"}, service: "systemd-networkd",
+		marks: []string{"run/systemd/netif/state"}},
 	{name: "wicked", manages: "addresses, routes and MTU", processes: []string{"wickedd"}},
-	{name: "connman", manages: "addresses and routes", processes: []string{"connmand"}},
+	{name: "connman", manages: "addresses and routes", processes: []string{"connmand"}, service: "connman"},
 	{name: "dhcpcd", manages: "addresses, routes and MTU", processes: []string{"dhcpcd"}},
 	{name: "dhclient", manages: "addresses, routes and MTU", processes: []string{"dhclient"}},
 	{name: "netplan", manages: "the configuration of NetworkManager or systemd-networkd, at boot",
@@ -63,7 +68,8 @@ var programs = [...]known{
 		marks: []string{"run/cloud-init/result.json", "run/cloud-init/status.json"}},
 	{name: "ifupdown", manages: "addresses, routes and MTU, at boot", marks: []string{"run/network/ifstate"}},
 	{name: "firewalld", manages: "packet filters", processes: []string{"firewalld"}},
-	{name: "dockerd", manages: "bridges, veths, forwarding and packet filters", processes: []string{"dockerd"}},
+	{name: "dockerd", manages: "bridges, veths, forwarding and packet filters", processes: []string{"dockerd"},
+		service: "docker"},
 	{name: "kubelet", manages: "sysctls and packet filters of a Kubernetes node", processes: []string{"kubelet"}},
 	{name: "openvswitch", manages: "the ports and queues of its switches", processes: []string{"ovs-vswitchd"}},
 }
@@ -78,6 +84,23 @@ func Processes() map[string]bool {
 		}
 	}
 	return names
+}
+
+// Served returns the processes that systemd runs as services, of those that Find looks for: each
+// active service has a control group. It is for a host whose /proc hides processes.
+func Served(exists func(name string) bool) map[string]bool {
+	running := make(map[string]bool)
+	for _, p := range programs {
+		if len(p.processes) == 0 {
+			continue
+		}
+		group := "system.slice/" + cmp.Or(p.service, p.processes[0]) + ".service"
+		// Version 2, and the hierarchy of systemd in version 1 (cgroups(7)).
+		if exists("sys/fs/cgroup/"+group) || exists("sys/fs/cgroup/systemd/"+group) {
+			running[p.processes[0]] = true
+		}
+	}
+	return running
 }
 
 // Find returns the other programs that manage the host. running holds the names of the running
