@@ -8,6 +8,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/shell"
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
@@ -49,7 +50,7 @@ func rootJournal(dir string) string {
 		return "root's journal: " + oneSentence(err)
 	}
 	if n := inForce(changes); n > 0 {
-		return fmt.Sprintf("root's journal in %s has %s in force: use sudo", dir, counted(n, "change"))
+		return fmt.Sprintf("root's journal in %s has %s in force: use sudo", dir, unit.Counted(n, "change"))
 	}
 	return ""
 }
@@ -65,12 +66,4 @@ func inForce(changes []journal.Change) int {
 		}
 	}
 	return n
-}
-
-// counted returns a number with its noun.
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -187,3 +187,12 @@ func decimalsFor(x float64) int {
 		return 4
 	}
 }
+
+// Counted returns a number with its noun in words: 1 queue, 4 queues. The plural is that of most
+// nouns.
+func Counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}

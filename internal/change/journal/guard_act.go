@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/base/visible"
 )
 
@@ -125,7 +126,7 @@ func (g *watch) step(w *work) time.Duration {
 		w.failures, w.pause = 0, firstPause
 		if n := g.giveUp(w.cause); n > 0 {
 			// Recovery leaves it to processes of its network namespace.
-			w.failed = append(w.failed, fmt.Errorf("%d trials past their deadline are out of reach", n))
+			w.failed = append(w.failed, fmt.Errorf("%s past the deadline cannot be reached", unit.Counted(n, "trial")))
 		}
 		return 0
 	case errors.As(err, &locked):
@@ -156,7 +157,7 @@ func (g *watch) withoutJournal(cause string, why error) {
 	g.unrecorded = nil
 	text := fmt.Sprintf("the journal does not know yet what went back: %v", why)
 	if n := g.giveUp(cause); n > 0 {
-		text = fmt.Sprintf("%d trials could not be taken back: %v", n, errors.Join(err, why))
+		text = fmt.Sprintf("%s could not be taken back: %v", unit.Counted(n, "trial"), errors.Join(err, why))
 	}
 	g.alarm(text)
 	g.note(append(notices(done), text))

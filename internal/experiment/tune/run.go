@@ -301,7 +301,7 @@ func (s *session) forward(ctx context.Context) error {
 		}
 		if errors.Is(err, errBudget) {
 			s.out.Partial = true
-			s.out.Reason = fmt.Sprintf("the time budget ran out with %s left", counted(len(s.queue)+1, "candidate"))
+			s.out.Reason = fmt.Sprintf("the time budget ran out with %s left", unit.Counted(len(s.queue)+1, "candidate"))
 			return nil
 		}
 		if err != nil {
@@ -370,7 +370,7 @@ func (s *session) refill(ctx context.Context) error {
 	if enough {
 		if len(s.queue) > 0 {
 			s.emit(Event{Kind: EventPhase, Phase: PhaseTrial,
-				Text: fmt.Sprintf("%s not tried: nothing more can be gained", counted(len(s.queue), "candidate"))})
+				Text: fmt.Sprintf("%s not tried: nothing more can be gained", unit.Counted(len(s.queue), "candidate"))})
 		}
 		s.queue = nil
 		return nil
@@ -435,12 +435,4 @@ func (s *session) conclusion() string {
 func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
 // changes returns a number of changes in words.
-func changes(n int) string { return counted(n, "change") }
-
-// counted returns a number of things in words.
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
-}
+func changes(n int) string { return unit.Counted(n, "change") }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -63,7 +64,7 @@ func (s *session) together(ctx context.Context) error {
 	}
 	for _, m := range members {
 		m.Effect, m.Guards, m.Verdict, m.Profiles = got.effect, got.guards, verdict, got.profiles
-		m.Reason = fmt.Sprintf("together with %s: %s", counted(len(members)-1, "other"), got.reason)
+		m.Reason = fmt.Sprintf("together with %s: %s", unit.Counted(len(members)-1, "other"), got.reason)
 		s.out.Trials = append(s.out.Trials, m)
 	}
 	s.emit(Event{Kind: EventVerdict, Phase: PhaseTrial, Effect: got.effect, Verdict: verdict,

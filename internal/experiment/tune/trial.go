@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -57,7 +58,7 @@ func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
 	}
 	// Only measured trials count; refused ones cost nothing.
 	if s.cfg.MaxTrials > 0 && s.measured >= s.cfg.MaxTrials {
-		return refuse(fmt.Sprintf("not tried: the limit of %s is reached", counted(s.cfg.MaxTrials, "trial")))
+		return refuse(fmt.Sprintf("not tried: the limit of %s is reached", unit.Counted(s.cfg.MaxTrials, "trial")))
 	}
 	s.measured++
 	s.emit(Event{

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
@@ -20,7 +21,7 @@ func (t Tests) meaning() []string {
 		return []string{"The fleet cannot run load tests on this host."}
 	}
 	text := fmt.Sprintf("The fleet can run load tests for %s an hour, with at most %.3g %% of the rate of the link%s.",
-		counted(t.MaxSecondsPerHour, "second"), 100*t.MaxShareRatio, between(t.Hours))
+		unit.Counted(t.MaxSecondsPerHour, "second"), 100*t.MaxShareRatio, between(t.Hours))
 	if len(t.Peers) > 0 {
 		return []string{text, "The other end of a test must be one of " + strings.Join(t.Peers, ", ") + "."}
 	}
@@ -33,13 +34,14 @@ func (c Changes) meaning() []string {
 	}
 	text := fmt.Sprintf("The fleet can change %s%s, up to class %s (%s)%s.", join(c.Allow), except(c.Deny), c.MaxClass,
 		classes[c.MaxClass], between(c.Hours))
-	signed := fmt.Sprintf("Each change needs %s", counted(c.Needs(knob.DisturbsNewSockets), "signature"))
+	signed := fmt.Sprintf("Each change needs %s", unit.Counted(c.Needs(knob.DisturbsNewSockets), "signature"))
 	if n := c.Needs(knob.DisturbsBriefLoss); c.MaxClass > knob.DisturbsNewSockets && n > c.Needs(knob.DisturbsNewSockets) {
-		signed += fmt.Sprintf(", and %s of different people from class d2 on", counted(n, "signature"))
+		signed += fmt.Sprintf(", and %s of different people from class d2 on", unit.Counted(n, "signature"))
 	}
 	last := "A restart ends each change: none can be made permanent."
 	if c.Persist {
-		last = fmt.Sprintf("A confirmed change can be made permanent with %s.", counted(c.NeedsPersisting(), "signature"))
+		last = fmt.Sprintf("A confirmed change can be made permanent with %s.",
+			unit.Counted(c.NeedsPersisting(), "signature"))
 	}
 	return []string{text, signed + ". An order to undo needs one, at any hour.",
 		fmt.Sprintf("A change that is not confirmed is taken back within %v, without the network.", c.MaxDeadline), last}
@@ -68,11 +70,4 @@ func join(ids []knob.ID) string {
 		words[i] = string(id)
 	}
 	return strings.Join(words, ", ")
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

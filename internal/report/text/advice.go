@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/base/sorting"
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/report/words"
 )
 
 // adviceWords are the verdicts in words.
@@ -24,10 +24,10 @@ var adviceWords = map[advice.Verdict]string{
 func Advice(w io.Writer, d *report.AdviceDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	if len(d.Settings) == 0 {
-		p.line("%s: no setting found in %s", clean(d.File), words.Counted(d.Lines, "line"))
+		p.line("%s: no setting found in %s", clean(d.File), unit.Counted(d.Lines, "line"))
 		return p.err
 	}
-	p.head(fmt.Sprintf("%s: %s, %s", clean(d.File), words.Counted(len(d.Settings), "setting"), judgedFor(d)))
+	p.head(fmt.Sprintf("%s: %s, %s", clean(d.File), unit.Counted(len(d.Settings), "setting"), judgedFor(d)))
 	p.line("%s", adviceCounts(d.Verdicts, s))
 	p.notUnderstood(d)
 	settings := slices.Clone(d.Settings)
@@ -65,7 +65,7 @@ func (p *printer) notUnderstood(d *report.AdviceDocument) {
 		}
 		numbers = append(numbers, strconv.Itoa(n))
 	}
-	p.line("%s: %s", p.s.yellow(words.Counted(d.NotUnderstood, "line")+" not understood"), strings.Join(numbers, ", "))
+	p.line("%s: %s", p.s.yellow(unit.Counted(d.NotUnderstood, "line")+" not understood"), strings.Join(numbers, ", "))
 }
 
 // unjudged prints the settings without a verdict, which come last. Settings with the same reason

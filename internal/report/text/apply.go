@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
@@ -16,7 +17,7 @@ func Apply(w io.Writer, d *report.ApplyDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	p.line("%s  %s", s.bold("Dry run"), "Nothing was written.")
 	p.wrapped("", fmt.Sprintf("%s: %s, of which %d can be tried for %s", d.Profile,
-		words.Counted(len(d.Settings), "setting"), d.Candidates, d.Goal))
+		unit.Counted(len(d.Settings), "setting"), d.Candidates, d.Goal))
 	if d.Candidates > 0 {
 		p.line("")
 		p.head("CANDIDATES")
@@ -59,7 +60,7 @@ func Apply(w io.Writer, d *report.ApplyDocument, s Style) error {
 	}
 	if d.NotUnderstood > 0 {
 		p.line("")
-		p.wrapped("", words.Counted(d.NotUnderstood, "line")+" not understood; linerate check-advice lists them")
+		p.wrapped("", unit.Counted(d.NotUnderstood, "line")+" not understood; linerate check-advice lists them")
 	}
 	for _, name := range d.Missing {
 		p.wrapped("", "includes "+name+", which this host does not have: its settings are missing here")

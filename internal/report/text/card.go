@@ -10,7 +10,6 @@ import (
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/report/words"
 )
 
 // cardText describes a NIC and its configuration, except for what has a column in the table of
@@ -116,7 +115,7 @@ func rssText(r host.RSS) string {
 	for _, s := range r.Shares {
 		least, most = min(least, s.Entries), max(most, s.Entries)
 	}
-	text := "RSS over " + words.Counted(len(r.Shares), "queue")
+	text := "RSS over " + unit.Counted(len(r.Shares), "queue")
 	if most-least > 1 {
 		text += fmt.Sprintf(", unevenly: %d to %d of %d entries", least, most, r.Entries)
 	}
@@ -146,7 +145,7 @@ func interruptText(interrupts []host.Interrupt) string {
 			total += c.Total
 		}
 	}
-	text := words.Counted(len(interrupts), "interrupt")
+	text := unit.Counted(len(interrupts), "interrupt")
 	if rate, ok := interruptRate(interrupts); ok {
 		text += fmt.Sprintf(" (%s/s)", unit.FormatCount(rate))
 	}
@@ -192,7 +191,7 @@ func steeringText(i host.Interface) string {
 		name string
 	}{{rps, "RPS"}, {rfs, "RFS"}, {xps, "XPS"}} {
 		if s.n > 0 {
-			parts = append(parts, s.name+" on "+words.Counted(s.n, "queue"))
+			parts = append(parts, s.name+" on "+unit.Counted(s.n, "queue"))
 		}
 	}
 	if n := i.NAPI; n != nil {

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/report"
@@ -293,7 +294,7 @@ func (p *printer) settings(knobs []report.KnobEntry, one bool) {
 		}
 	}
 	if unread > 0 {
-		for _, part := range broken(words.Counted(unread, "knob")+" without a value here; linerate knobs --current NAME "+
+		for _, part := range broken(unit.Counted(unread, "knob")+" without a value here; linerate knobs --current NAME "+
 			"says why", p.s.textWidth()-2) {
 			p.exact("%s", p.s.dim("# "+part))
 		}

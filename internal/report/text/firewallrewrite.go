@@ -6,8 +6,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/report/words"
 )
 
 // firewallRewrite writes what a rewrite of rules saves, how it was proved, and the rules as a
@@ -42,10 +42,10 @@ func oneRewrite(p *printer, r *report.FirewallRewrite) {
 		}
 		kernel := ""
 		if r.Proof.KernelPackets > 0 {
-			kernel = ", and by " + words.Counted(r.Proof.KernelPackets, "packet") + " through the kernel"
+			kernel = ", and by " + unit.Counted(r.Proof.KernelPackets, "packet") + " through the kernel"
 		}
 		p.line("Proof: %s, for every verdict and every counter, by %s and %s%s.", answer,
-			words.Counted(r.Proof.Cells, "cell"), words.Counted(r.Proof.Packets, "traced packet"), kernel)
+			unit.Counted(r.Proof.Cells, "cell"), unit.Counted(r.Proof.Packets, "traced packet"), kernel)
 	}
 	for _, k := range r.Kept {
 		p.wrapped("", strings.TrimSpace(k.Table+" "+k.Chain)+
@@ -71,7 +71,7 @@ func firewallApplied(p *printer, a *report.FirewallApplied) {
 	}
 	if a.Carried > 0 {
 		p.wrapped("", fmt.Sprintf("%s were counted while the rules changed. They are in the chain linerate_carry of the "+
-			"table; linerate undo adds them to their counters.", words.Counted(int(min(a.Carried, math.MaxInt)), "packet")))
+			"table; linerate undo adds them to their counters.", unit.Counted(int(min(a.Carried, math.MaxInt)), "packet")))
 	}
 	p.set(a.Changes)
 }

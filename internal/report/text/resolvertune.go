@@ -20,10 +20,10 @@ func ResolverTune(w io.Writer, d *report.ResolverTuneDocument, s Style) error {
 	switch {
 	case d.Final != nil && len(d.Kept) > 0 && d.State == tune.StateCommitted:
 		p.line("%s      %s before, %s with %s", s.bold(s.green("Proved")), capacity,
-			s.bold(words.Times(d.Final.Ratio)+" ("+words.Interval(*d.Final)+")"), words.Counted(len(d.Kept), "option"))
+			s.bold(words.Times(d.Final.Ratio)+" ("+words.Interval(*d.Final)+")"), unit.Counted(len(d.Kept), "option"))
 	case len(d.Trials) > 0:
 		p.line("%s  %s; %s", s.bold(s.yellow("Not proved")), capacity,
-			fmt.Sprintf("none of %s helps", words.Counted(len(d.Trials), "option")))
+			fmt.Sprintf("none of %s helps", unit.Counted(len(d.Trials), "option")))
 	default:
 		p.line("%s  %s", s.bold("Not finished"), capacity)
 	}

@@ -88,7 +88,7 @@ func changes(n int) string {
 	if n == 1 {
 		return "one change"
 	}
-	return Counted(n, "change")
+	return unit.Counted(n, "change")
 }
 
 // Quantity prints a number in the unit of a tune's goal.
@@ -241,7 +241,7 @@ func Again(r *tune.Reanalysis) string {
 	if !r.OwnRules {
 		rules = "other rules"
 	}
-	text := fmt.Sprintf("From %s, by %s (%s confidence, minimum gain %s): ", Counted(r.Segments, "segment"), rules,
+	text := fmt.Sprintf("From %s, by %s (%s confidence, minimum gain %s): ", unit.Counted(r.Segments, "segment"), rules,
 		unit.FormatPercent(r.Confidence), unit.FormatPercent(r.MinUsefulEffect))
 	if r.RulesUnknown {
 		text = "The run does not record its rules; this version uses its own. " + text
@@ -256,11 +256,11 @@ func Again(r *tune.Reanalysis) string {
 		if r.Changed == 1 {
 			differ = "differs"
 		}
-		text += fmt.Sprintf("%s of the file %s from what its segments show.", Counted(r.Changed, "effect"), differ)
+		text += fmt.Sprintf("%s of the file %s from what its segments show.", unit.Counted(r.Changed, "effect"), differ)
 	case r.OwnRules:
 		text += "every effect is the same as the stored one."
 	default:
-		text += fmt.Sprintf("%s judged again.", Counted(len(r.Comparisons), "comparison"))
+		text += fmt.Sprintf("%s judged again.", unit.Counted(len(r.Comparisons), "comparison"))
 	}
 	switch r.Disagreements {
 	case 0:

@@ -101,14 +101,6 @@ func Count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// Counted returns a number with its noun: 1 queue, 4 queues.
-func Counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
-}
-
 // Budget returns a time in seconds as flags take it: 4m30s, 5m.
 func Budget(seconds float64) string {
 	text := time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
