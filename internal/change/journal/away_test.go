@@ -3,6 +3,7 @@ package journal_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,11 +32,12 @@ func TestGuardMissesAnInterface(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				here, looks := true, 0
+				var gone atomic.Bool
+				looks := 0
 				b := newBenchOn(t, journal.Deadline, 0, func(fsys durable.FS) durable.FS { return fsys },
 					func(o *journal.Options) {
 						o.Identify = func(knob.ID) journal.Identity {
-							if !here {
+							if gone.Load() {
 								return journal.Identity{Namespace: "net:[1]"}
 							}
 							return journal.Identity{Namespace: "net:[1]", Device: "7", Address: "02:00:00:00:00:07"}
@@ -53,7 +55,7 @@ func TestGuardMissesAnInterface(t *testing.T) {
 				b.say("detach")
 				b.die()
 				b.host.mu.Lock()
-				here = false
+				gone.Store(true)
 				delete(b.host.values, mtu)
 				b.host.mu.Unlock()
 				err := <-b.done
