@@ -18,8 +18,8 @@ const (
 	widestComment = 100
 )
 
-// tooWide returns the lines of a Go file that are too wide. Lines within a raw string may be as
-// wide as what they quote.
+// tooWide returns the lines of a Go file that are too wide. Lines within a raw string of several
+// lines may be as wide as what they quote; one of a single line can be broken like any other.
 func tooWide(name string, src []byte) []string {
 	files := token.NewFileSet()
 	file := files.AddFile(name, -1, len(src))
@@ -34,7 +34,7 @@ func tooWide(name string, src []byte) []string {
 		position := files.Position(at)
 		switch {
 		case tok == token.STRING && text[0] == '`':
-			for i := range strings.Count(text, "\n") + 1 {
+			for i, lines := 0, strings.Count(text, "\n"); lines > 0 && i <= lines; i++ {
 				quoted[position.Line+i] = true
 			}
 		case tok == token.COMMENT:

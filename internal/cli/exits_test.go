@@ -25,7 +25,8 @@ var causes = map[int]*regexp.Regexp{
 	exitRolledBack: regexp.MustCompile(`^exitRolledBack$`),
 	// Files and sockets may be closed to this user, and a key may be wrong.
 	exitNotPermitted: regexp.MustCompile(`^(exitNotPermitted|os\.(Open|OpenRoot|Create|OpenFile|ReadFile)|runs\.In` +
-		`|journal\.(Open|History|Repair|RunGuard|SecondLine)|roster\.(File|Follow)|agent\.Serve|peer\.Connect|wire\.Listen|atboot\..*` +
+		`|journal\.(Open|History|Repair|RunGuard|SecondLine)|roster\.(File|Follow)|agent\.Serve|` +
+		`peer\.Connect|wire\.Listen|atboot\..*` +
 		`|lab\.(Up|Run|RunHost)|matrix\..*|loop\.Watch|host\.Root|capture\..*)$`),
 	exitLocked:      regexp.MustCompile(`^(exitLocked|journal\.(Open|Repair)|agent\.Serve)$`),
 	exitUnreachable: regexp.MustCompile(`^(exitUnreachable|peer\.Connect)$`),

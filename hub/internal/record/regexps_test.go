@@ -30,13 +30,14 @@ func TestExpressionBombs(t *testing.T) {
 		wide = fmt.Sprintf(`label_replace(%s,"%s","$1","a","(.*)")`, wide, l)
 	}
 	for name, query := range map[string]string{
-		"groups":              replace(strings.Repeat("(.*a|b.*)?", 2500)),
-		"few groups":          replace(strings.Repeat("(.*a|b.*)?", 21)),
-		"repeats":             replace("(x{1,10}){1,100}" + strings.Repeat("y{1,10}", 100)),
-		"steps in a union":    strings.ReplaceAll(union(100, 0), `"",""`, `"b","`+strings.Repeat("(a.*b|c.*d)*", 20)+`"`),
-		"large labels":        wide,
-		"matcher":             `{b=~"x` + strings.Repeat("(.*a|b.*)?", 2500) + `"}`,
-		"matchers":            `{b=~"x` + strings.Repeat("(.*a|b.*)?", 300) + `"} or {b=~"y` + strings.Repeat("(.*a|b.*)?", 300) + `"}`,
+		"groups":           replace(strings.Repeat("(.*a|b.*)?", 2500)),
+		"few groups":       replace(strings.Repeat("(.*a|b.*)?", 21)),
+		"repeats":          replace("(x{1,10}){1,100}" + strings.Repeat("y{1,10}", 100)),
+		"steps in a union": strings.ReplaceAll(union(100, 0), `"",""`, `"b","`+strings.Repeat("(a.*b|c.*d)*", 20)+`"`),
+		"large labels":     wide,
+		"matcher":          `{b=~"x` + strings.Repeat("(.*a|b.*)?", 2500) + `"}`,
+		"matchers": `{b=~"x` + strings.Repeat("(.*a|b.*)?", 300) + `"} or ` +
+			`{b=~"y` + strings.Repeat("(.*a|b.*)?", 300) + `"}`,
 		"repeats in matchers": `{b=~"x` + strings.Repeat("(x{1,10}){1,100}", 1900) + `"}`,
 		"sorted windows":      "quantile_over_time(0.5,vector(1)[5h:1s])",
 	} {

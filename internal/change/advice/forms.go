@@ -390,7 +390,8 @@ const registryPath = `["']?(?:(?:registry::)?hk\w+:?\\|\$\w)`
 // registryTriple is a name, a type and a value in the call of a script's own function: call :reg
 // "%KEY%" TcpTimedWaitDelay REG_DWORD 30.
 var registryTriple = pattern.New(
-	`([A-Za-z]\w+)["']?[\s,]+(?:0[\s,]+)?["']?(?:winreg\.|_winreg\.)?REG_(?:DWORD|SZ)["']?[\s,]+["']?(0x[0-9a-fA-F]+|\d+)\b`)
+	`([A-Za-z]\w+)["']?[\s,]+(?:0[\s,]+)?["']?(?:winreg\.|_winreg\.)?REG_(?:DWORD|SZ)["']?` +
+		`[\s,]+["']?(0x[0-9a-fA-F]+|\d+)\b`)
 
 // nicKeyword is a keyword of a NIC and its value in a table of PowerShell or another language; the
 // star marks the names that Microsoft has standardised.

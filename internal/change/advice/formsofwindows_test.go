@@ -38,28 +38,35 @@ func TestWindowsForms(t *testing.T) {
 			"Set-NetAdapterAdvancedProperty -Name x -RegistryKeyword $p -RegistryValue 0\n}",
 			"adapter:x/*RSS = 0: harmful"},
 		{"words for a batch file", `for %%i in (MaxUserPort DefaultTTL) do reg add ` +
-			`"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" /v %%i /t REG_DWORD /d 64 /f`, tcpipParameters + "DefaultTTL = 64: still-right"},
+			`"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" /v %%i /t REG_DWORD /d 64 /f`,
+			tcpipParameters + "DefaultTTL = 64: still-right"},
 		{"keys in a variable of a loop", `Set-RegValue $iface.PSPath "TcpNoDelay" 1`,
 			`registry:$iface.PSPath\TcpNoDelay = 1: ignored`},
 		{"a constant as the key", `SESSION.set_dword(_TCPIP, "MaxUserPort", 65534)`,
 			tcpipParameters + "MaxUserPort = 65534: ignored"},
 		{"an opened key", `nic_key.set_value("*InterruptModeration", &"0");`,
 			"registry:" + nicClass + `\*InterruptModeration = 0: still-right`},
-		{"hexadecimal without a prefix", `run_reg_add(r"` + profile + `", "NetworkThrottlingIndex", "REG_DWORD", "ffffffff")?;`,
+		{"hexadecimal without a prefix",
+			`run_reg_add(r"` + profile + `", "NetworkThrottlingIndex", "REG_DWORD", "ffffffff")?;`,
 			"registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
-		{"a hive apart", `(RegistryHive.LocalMachine, @"SOFTWARE\Microsoft\Windows NT\CurrentVersion\Multimedia\SystemProfile", ` +
-			`"NetworkThrottlingIndex", "-1"),`, "registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
+		{"a hive apart",
+			`(RegistryHive.LocalMachine, @"SOFTWARE\Microsoft\Windows NT\CurrentVersion\Multimedia\SystemProfile", ` +
+				`"NetworkThrottlingIndex", "-1"),`, "registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
 		{"a call over lines", "set_dword(\nr\"" + profile + "\",\n\"NetworkThrottlingIndex\",\nu32::MAX,\n)?;",
 			"registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
 		{"an INF file", `HKLM,"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters","DefaultTTL",0x00010001,40,00,00,00`,
 			tcpipParameters + "DefaultTTL = 64: still-right"},
-		{"a policy", `Set-GPRegistryValue -Name x -Key "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" -ValueName ` +
-			`DefaultTTL -Type DWord -Value 64`, tcpipParameters + "DefaultTTL = 64: still-right"},
+		{"a policy",
+			`Set-GPRegistryValue -Name x -Key "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" -ValueName ` +
+				`DefaultTTL -Type DWord -Value 64`, tcpipParameters + "DefaultTTL = 64: still-right"},
 		{"arguments of reg", `Start-Process reg -ArgumentList 'add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters ` +
 			`/v DefaultTTL /t REG_DWORD /d 64 /f'`, tcpipParameters + "DefaultTTL = 64: still-right"},
-		{"arguments of netsh", `RunNetsh("int ip set global taskoffload=disabled");`, "netsh:ip/taskoffload = disabled: harmful"},
-		{"quotes within quotes", `powershell -Command "Get-NetAdapterAdvancedProperty -Name \"%n%\" -DisplayName 'Interrupt ` +
-			`Moderation' | Set-NetAdapterAdvancedProperty -RegistryValue 1"`, "adapter:%n%/Interrupt Moderation = 1: now-default"},
+		{"arguments of netsh", `RunNetsh("int ip set global taskoffload=disabled");`,
+			"netsh:ip/taskoffload = disabled: harmful"},
+		{"quotes within quotes",
+			`powershell -Command "Get-NetAdapterAdvancedProperty -Name \"%n%\" -DisplayName 'Interrupt ` +
+				`Moderation' | Set-NetAdapterAdvancedProperty -RegistryValue 1"`,
+			"adapter:%n%/Interrupt Moderation = 1: now-default"},
 		{"IPv6 privacy", "netsh int ipv6 set privacy state=disabled", "netsh:ipv6/privacy = disabled: still-right"},
 		{"Teredo of IPv6", "netsh interface ipv6 set teredo disabled", "netsh:teredo/state = disabled: now-default"},
 		{"large sends of one NIC", "Set-NetAdapterLso -Name x -IPv4Enabled $false",
@@ -68,13 +75,16 @@ func TestWindowsForms(t *testing.T) {
 			"12bbebe6-58d6-4636-95bb-3217ef867c1a 0", "powercfg:wifi = 0: still-right"},
 		{"no such provider", "netsh int tcp set supplemental internet congestionprovider=bbr",
 			"netsh:tcp/congestionprovider = bbr: ignored"},
-		{"the key of all interfaces", `reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces /v DefaultTTL ` +
-			`/t REG_DWORD /d 64 /f`, tcpipParameters + `Interfaces\DefaultTTL = 64: ignored`},
-		{"the key of one interface", `reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces\{G} /v DefaultTTL ` +
-			`/t REG_DWORD /d 64 /f`, tcpipParameters + `Interfaces\{G}\DefaultTTL = 64: ignored`},
+		{"the key of all interfaces",
+			`reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces /v DefaultTTL ` +
+				`/t REG_DWORD /d 64 /f`, tcpipParameters + `Interfaces\DefaultTTL = 64: ignored`},
+		{"the key of one interface",
+			`reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces\{G} /v DefaultTTL ` +
+				`/t REG_DWORD /d 64 /f`, tcpipParameters + `Interfaces\{G}\DefaultTTL = 64: ignored`},
 		{"a list in a page", "- `TcpDelAckTicks=0`: fewer delayed acknowledgements",
 			tcpipParameters + "TcpDelAckTicks = 0: ignored"},
-		{"a helper with three arguments", `RegistryHelper.SetValue(RegistryHive.LocalMachine, TcpipPath, "MaxUserPort", 65534);`,
+		{"a helper with three arguments",
+			`RegistryHelper.SetValue(RegistryHive.LocalMachine, TcpipPath, "MaxUserPort", 65534);`,
 			tcpipParameters + "MaxUserPort = 65534: ignored"},
 		{"a function with a list", `$null = Set-Safely -RegistryKeywords @("*FlowControl") -RegistryValue "0"`,
 			"adapter:*/*FlowControl = 0: still-right"},
@@ -82,7 +92,8 @@ func TestWindowsForms(t *testing.T) {
 			"Set-ItemProperty -Path $p -Name $s.Name -Value 1",
 			tcpipParameters + "TcpDelAckTicks = 0: ignored"},
 		{"a call with a keyword", `call :NICSetting "DMACoalescing" "0"`, tcpipParameters + "DMACoalescing = 0: still-right"},
-		{"a value of NDIS elsewhere", `reg add HKLM\SYSTEM\CurrentControlSet\Services\AFD\Parameters /v RssBaseCpu /t REG_DWORD /d 1`,
+		{"a value of NDIS elsewhere",
+			`reg add HKLM\SYSTEM\CurrentControlSet\Services\AFD\Parameters /v RssBaseCpu /t REG_DWORD /d 1`,
 			`registry:HKLM\SYSTEM\CurrentControlSet\Services\AFD\Parameters\RssBaseCpu = 1: ignored`},
 		{"SMB of one connection", "Set-SmbServerConfiguration -EnableMultiChannel $false -Force",
 			"smb:server/enablemultichannel = disabled: harmful"},

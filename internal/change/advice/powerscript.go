@@ -43,8 +43,9 @@ var (
 
 	// foreachHead begins a loop of PowerShell, forHead one of a batch file.
 	foreachHead = pattern.New(`(?i)^foreach\s*\(\s*(\$\w+)\s+in\s+(@\([^()]*\)|\$\w+|["'][^()]*["'])\s*\)\s*\{\s*(.*)$`)
-	pipedList   = pattern.New(`(?i)^(@\([^()]*\)|\$\w+|["'][^()|{}]*["'])\s*\|\s*(?:foreach-object|foreach|%)\s*\{\s*(.*)$`)
-	forHead     = pattern.New(`(?i)^@?for\s+(%%\w)\s+in\s*\(([^()'` + "`" + `*?]+)\)\s*do\s*(.*)$`)
+	pipedList   = pattern.New(`(?i)^(@\([^()]*\)|\$\w+|["'][^()|{}]*["'])\s*\|\s*` +
+		`(?:foreach-object|foreach|%)\s*\{\s*(.*)$`)
+	forHead = pattern.New(`(?i)^@?for\s+(%%\w)\s+in\s*\(([^()'` + "`" + `*?]+)\)\s*do\s*(.*)$`)
 
 	// keyAssigned is a key of the registry that a variable holds from here on.
 	keyAssigned = pattern.New(`(?i)^(?:@?set\s+"?|\$(?:script:|global:)?)([a-z_]\w*)\s*=\s*` +
@@ -434,7 +435,8 @@ func (r *reader) infLine(text string) bool {
 // knownPair is the name of a value of the registry and its data, in a table or a call whose key is
 // elsewhere.
 var (
-	knownPair    = pattern.New(`^\(?["']?([A-Za-z][A-Za-z0-9]+)["']?\s*[:=,]\s*["']?(0x[0-9a-fA-F]+|\d+)["']?\s*\)?[,;]?(?:\s*#.*)?$`)
+	knownPair = pattern.New(`^\(?["']?([A-Za-z][A-Za-z0-9]+)["']?\s*[:=,]\s*` +
+		`["']?(0x[0-9a-fA-F]+|\d+)["']?\s*\)?[,;]?(?:\s*#.*)?$`)
 	writesByName = pattern.New(`(?i)(?:set|new)-itemproperty|reg(?:\.exe)?\s+add|setvalueex|\.setvalue\(`)
 	innerCapital = pattern.New(`[a-z][A-Z]|TTL|RSS`)
 )

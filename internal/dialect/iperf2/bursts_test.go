@@ -15,7 +15,8 @@ func TestTripTimesDown(t *testing.T) {
 	testenv.Program(t, "iperf")
 	const settings = 80 // counted by both ends
 	// Bytes, rate, latency as average/least/most/deviation, (bursts/mean bytes of one).
-	latency := regexp.MustCompile(`\n\[ \*?1\] .* (\d+) Bytes .*/sec +\d+\.\d+/\d+\.\d+/\d+\.\d+/\d+\.\d+ ms \((\d+)/\d+\)`)
+	latency := regexp.MustCompile(`\n\[ \*?1\] .* (\d+) Bytes .*/sec +` +
+		`\d+\.\d+/\d+\.\d+/\d+\.\d+/\d+\.\d+ ms \((\d+)/\d+\)`)
 	for name, test := range map[string]struct {
 		way, args string
 		bytes     int64 // 0: any

@@ -119,7 +119,8 @@ func TestDamagedFiles(t *testing.T) {
 		peer(`{"name":"a b"}`):       "want 1 to 64 letters",
 		peer(`{"name":"-"}`):         "want 1 to 64 letters",
 		peer(`{"name":"\u001b[2J"}`): "want 1 to 64 letters",
-		peer(`{"name":"a","key":"` + other + `"}`):                                                   `the key of "a" is not a key`,
+		peer(`{"name":"a","key":"` + other + `"}`): `the key of "a" is not a key`,
+
 		peer(`{"name":"a","key":"` + key + `"},{"name":"b","key":"` + strings.ToLower(key) + `"}`):   "same key",
 		peer(`{"name":"a","key":"` + key + `"},{"name":"a","key":"` + wire.NewKey().String() + `"}`): "two peers",
 		peer(`{"name":"a","key":"` + key + `","allow_tuning":"d9"}`):                                 `allow_tuning of "a"`,
