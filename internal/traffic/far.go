@@ -68,7 +68,7 @@ func (r *Responder) Respond(ctx context.Context, start StartBody) error {
 	// message of the next test.
 	s.post(msgError, errorBody{Message: plainReason(err), Refused: refused})
 	if !errors.Is(err, errStopped) {
-		s.farewell(msgStop)
+		s.farewell()
 	}
 	if errors.Is(err, errRefusing) {
 		return fmt.Errorf("%s test refused: %w", spec.Test, err)

@@ -90,7 +90,7 @@ func (n *nearEnd) drive(ctx context.Context, begin func(), progress func(Interva
 	defer func() {
 		stopOnce()
 		if !finished && !errors.Is(err, ErrRefused) && !errors.Is(err, ErrFar) {
-			s.farewell(msgResult, msgError)
+			s.farewell()
 		}
 	}()
 	remembered := forget(n.spec, n.PeerIP)

@@ -156,19 +156,16 @@ func (s *session) await(ctx context.Context, patience time.Duration, want string
 	}
 }
 
-// farewell reads on until the other end's last message, for the time of grace at most, so that the
-// channel is in step for the next test. Without that message the channel is out of step, and
-// closing the session breaks the pending read.
-func (s *session) farewell(last ...string) {
+// farewell reads on until the other end's last message has arrived, for the time of grace at most,
+// so that the channel is in step for the next test. Without that message the channel is out of
+// step, and closing the session breaks the pending read.
+func (s *session) farewell() {
 	patient := time.NewTimer(s.timing.Grace)
 	defer patient.Stop()
 	for {
 		select {
-		case m := <-s.in:
-			if slices.Contains(last, m.Type) {
-				return
-			}
-		case <-s.ctx.Done():
+		case <-s.in:
+		case <-s.spoken.Done(): // also when the session is over
 			return
 		case <-patient.C:
 			return

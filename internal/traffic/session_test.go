@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/linerate/linerate/internal/wire"
@@ -129,7 +130,23 @@ func TestBrokenChannel(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	s.post(msgGo, nil) // returns
-	s.farewell(msgResult)
+	s.farewell()
+}
+
+// TestFarewellAfterTheLastMessage: the last message came before its time and was judged. Nothing
+// follows it, so there is nothing to wait for.
+func TestFarewellAfterTheLastMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := open(t, time.Hour)
+		defer s.close()
+		c.say(msgResult, "{}")
+		<-s.in
+		began := time.Now()
+		s.farewell()
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("waited %v", waited)
+		}
+	})
 }
 
 func TestWatchdog(t *testing.T) {
