@@ -286,7 +286,7 @@ func knobsOfHost(typed string) []string {
 	kind, _, chosen := strings.Cut(typed, ":")
 	ofKind := func(d knob.Definition) bool { return strings.HasPrefix(d.Pattern.Kind(), typed) }
 	if !chosen && !slices.ContainsFunc(knob.Catalogue().All(), ofKind) {
-		words := knobsOfHost(knob.KindSysctl + ":" + typed) // see knob.Catalog.ParseTyped
+		words := knobsOfHost(knob.WithKind(typed))
 		for i, word := range words {
 			words[i] = strings.TrimPrefix(word, knob.KindSysctl+":")
 		}

@@ -126,10 +126,7 @@ Each host carries out what its own policy and keys allow: see linerate agent --o
 			if !ok || name == "" {
 				return usageError{fmt.Errorf("%.100q: want KNOB=VALUE", words[0])}
 			}
-			if !strings.Contains(name, ":") {
-				name = "sysctl:" + name
-			}
-			id, err := knob.ParseID(name)
+			id, err := knob.ParseID(knob.WithKind(name))
 			if err != nil {
 				return usageError{err}
 			}

@@ -21,9 +21,6 @@ func (p *Pattern) compile() *regexp.Regexp {
 	return p.compiled
 }
 
-// String returns the expression.
-func (p *Pattern) String() string { return p.text }
-
 // MatchString is the method of [regexp.Regexp], as are all below.
 func (p *Pattern) MatchString(s string) bool { return p.compile().MatchString(s) }
 

@@ -161,14 +161,12 @@ func (c *Catalog) Lookup(id ID) (Definition, bool) {
 	return c.definitions[best], true
 }
 
-// ParseTyped reads a knob's name as a person types it. Fingers know sysctl(8), so a name without a
-// kind is that of a sysctl when the catalogue has it. Errors are those of [ParseID].
+// ParseTyped reads a knob's name as a person types it, without its kind if the catalogue has it as
+// a sysctl. Errors are those of [ParseID].
 func (c *Catalog) ParseTyped(s string) (ID, error) {
-	if !strings.Contains(s, ":") {
-		if id, err := parseID(KindSysctl + ":" + s); err == nil {
-			if _, known := c.Lookup(id); known {
-				return id, nil
-			}
+	if id, err := ParseID(WithKind(s)); err == nil {
+		if _, known := c.Lookup(id); known {
+			return id, nil
 		}
 	}
 	return ParseID(s)

@@ -95,6 +95,15 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
+// WithKind returns a name or a pattern with its kind. Fingers know sysctl(8), so one without a kind
+// is that of a sysctl.
+func WithKind(name string) string {
+	if strings.Contains(name, ":") {
+		return name
+	}
+	return KindSysctl + ":" + name
+}
+
 func parseID(s string) (ID, error) {
 	kind, rest, ok := strings.Cut(s, ":")
 	onInterface, known := kinds[kind]

@@ -144,9 +144,7 @@ func (f Files) Allow(patterns []string) (string, error) {
 	}
 	text := "version: 1\nchanges:\n  allow:\n"
 	for _, p := range patterns {
-		if !strings.Contains(p, ":") {
-			p = "sysctl:" + p
-		}
+		p = knob.WithKind(p)
 		if strings.ContainsAny(p, "\"\\\n\r\t") {
 			return path, fmt.Errorf("allow %.70q: not a pattern of knobs", p)
 		}

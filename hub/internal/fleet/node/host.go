@@ -242,10 +242,7 @@ func (h *Host) knobValues(ctx context.Context, names []string) (map[string]strin
 	}
 	out := make(map[string]string)
 	for _, name := range names {
-		id := knob.ID(name)
-		if !strings.Contains(name, ":") {
-			id = knob.ID("sysctl:" + name)
-		}
+		id := knob.ID(knob.WithKind(name))
 		v, err := h.knobs.Read(ctx, id)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
