@@ -5,15 +5,19 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // patience is how long an event may take before the test fails: a guard against hanging.
@@ -247,6 +251,66 @@ func TestExpired(t *testing.T) {
 		}
 	}
 	t.Error("no host connected before its identity expired")
+}
+
+// TestFirstPingIsLate: where ten thousand hosts return at once, a connection's own goroutine waits
+// for seconds between the greeting of its host and the answer. A ping that comes first makes
+// nats.go begin anew, and the hub do all its work again.
+func TestFirstPingIsLate(t *testing.T) {
+	testenv.Need(t, testenv.Long) // three seconds; the server's own first ping comes after 2.4 at most
+	h, trust, authority := embed(t)
+	for {
+		url, heard := counting(t, h.Address().String())
+		began := time.Now()
+		host := dial(t, []string{url}, pinned(t, authority), trust, "A1", time.Time{})
+		await(t, "connection", host.up)
+		if err := host.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		before := heard.Load()
+		time.Sleep(3 * time.Second)
+		after := heard.Load()
+		host.Close()
+		if time.Since(began) >= pingEvery {
+			continue // this process stood still, and the usual pings have begun
+		}
+		if after != before {
+			t.Errorf("the hub says %d bytes to a host that is silent", after-before)
+		}
+		return
+	}
+}
+
+// counting passes one connection on, and counts the bytes that come back.
+func counting(t *testing.T, to string) (url string, heard *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard = new(atomic.Int64)
+	go func() {
+		near, err := l.Accept()
+		_ = l.Close()
+		if err != nil {
+			return
+		}
+		defer near.Close()
+		far, err := net.Dial("tcp", to)
+		if err != nil {
+			return
+		}
+		defer far.Close()
+		go func() { _, _ = io.Copy(far, near) }()
+		for b := make([]byte, 4096); ; {
+			n, err := far.Read(b)
+			heard.Add(int64(n))
+			if _, lost := near.Write(b[:n]); err != nil || lost != nil {
+				return
+			}
+		}
+	}()
+	return "tls://" + l.Addr().String(), heard
 }
 
 // TestElsewhere runs the same identities at a server that knows nothing but what Resolver prints.

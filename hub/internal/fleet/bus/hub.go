@@ -92,9 +92,11 @@ func Embed(o Options) (*Hub, error) {
 		ServerName: "linerate-hub", Host: host, Port: number, NoSigs: true, NoLog: true,
 		MaxConn: o.MaxHosts, MaxPayload: MaxMessage, MaxPending: pendingAtMost, MaxControlLine: maxControlLine,
 		TLS: true, TLSConfig: o.Authority.Server(), TLSTimeout: handshakeWithin.Seconds(), TLSHandshakeFirst: true,
-		AuthTimeout: handshakeWithin.Seconds(), PingInterval: pingEvery, WriteDeadline: 10 * time.Second,
-		TrustedOperators: []*jwt.OperatorClaims{operator}, SystemAccount: operator.SystemAccount,
-		AccountResolver: store,
+		// The server's first ping, after two seconds, meets hosts that still wait for the answer to their
+		// greeting where thousands return at once: nats.go takes it for a fault and begins anew.
+		AuthTimeout: handshakeWithin.Seconds(), PingInterval: pingEvery, DisableShortFirstPing: true,
+		WriteDeadline: 10 * time.Second, TrustedOperators: []*jwt.OperatorClaims{operator},
+		SystemAccount: operator.SystemAccount, AccountResolver: store,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("bus %s: %w", o.Listen, err)
