@@ -23,8 +23,8 @@ import (
 // openJournal opens this host's journal: live knobs, values compared in canonical form, trials
 // watched by a guard process of this program.
 //
-// The lock is exclusive. A second process reports the process id of the holder and ends with status
-// 11.
+// The lock is exclusive. A second process that does not get it soon reports the process id of the
+// holder and ends with status 11.
 func (a *app) openJournal(mode journal.Mode, side string) (*journal.Journal, error) {
 	return a.openJournalWith(hazard.Backend{Backend: live.New()}, mode, side)
 }
@@ -32,6 +32,14 @@ func (a *app) openJournal(mode journal.Mode, side string) (*journal.Journal, err
 // storagePatience is how long a command waits for the storage of its journal. A slow disk that
 // answers is no reason to give up.
 const storagePatience = 20 * time.Second
+
+// A command that finds the journal locked tries again, lockTries times in all. A guard that takes a
+// trial back has the lock for milliseconds, and a command that is typed at that moment should not
+// fail. Who keeps it, as tune does for minutes, is reported after two seconds.
+const (
+	lockTries = 40
+	lockPause = 50 * time.Millisecond
+)
 
 // openJournalWith is openJournal over another backend.
 func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side string) (*journal.Journal, error) {
@@ -42,6 +50,13 @@ func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side stri
 	options := journalOptions(dir, backend, mode, side)
 	options.Patience = storagePatience
 	j, err := journal.Open(options)
+	for range lockTries - 1 {
+		if !errors.Is(err, journal.ErrLocked) {
+			break
+		}
+		time.Sleep(lockPause)
+		j, err = journal.Open(options)
+	}
 	a.printNotices(dir) // also of a guard whose journal was gone, and that Open has ended
 	return j, err
 }
