@@ -61,7 +61,7 @@ func explainFlag(c *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		if ours, ok := iperf3Flags[unknown.GetSpecifiedName()]; ok && c.Name() == "measure" {
 			hint = fmt.Sprintf("it is %s here; `%s --help` lists the flags", ours, c.CommandPath())
-		} else if near := nearFlags(c, unknown.GetSpecifiedName()); len(near) > 0 {
+		} else if near := spelling.Flags(c.Flags(), unknown.GetSpecifiedName()); len(near) > 0 {
 			hint = "did you mean --" + strings.Join(near, " or --") + "?"
 		}
 		letter := unknown.GetSpecifiedName()
@@ -92,18 +92,4 @@ func explainFlag(c *cobra.Command, err error) error {
 		}
 	}
 	return usageError{flagError{err, hint}}
-}
-
-// nearFlags returns the flags of a command whose names are similar to a mistyped one.
-func nearFlags(c *cobra.Command, name string) []string {
-	if len(name) < 2 {
-		return nil // a letter begins too many names
-	}
-	var names []string
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			names = append(names, f.Name)
-		}
-	})
-	return spelling.Near(names, name)
 }

@@ -170,7 +170,7 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(explainFlag)
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document, and errors as JSON")
 	root.PersistentFlags().StringVar(&f.config, "config", "",
 		"configuration file (default hub.yaml in /etc/linerate-hub, if it exists)")
@@ -247,7 +247,7 @@ func noArguments(c *cobra.Command, words []string) error {
 	case len(words) == 0:
 		return nil
 	case c.HasSubCommands():
-		return usageError{fmt.Errorf("unknown command %q; `%s --help` lists the commands", words[0], c.CommandPath())}
+		return unknownCommand(c, words[0])
 	}
 	return usageError{fmt.Errorf("%s takes no argument, not %s", c.Name(), strings.Join(words, " "))}
 }
@@ -383,7 +383,7 @@ func (a *app) unitCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().BoolVar(&ofNode, "node", false, "the unit of `linerate-hub node` instead")
+	c.Flags().BoolVar(&ofNode, "node", false, "the unit of 'linerate-hub node' instead")
 	return c
 }
 

@@ -55,7 +55,7 @@ func (s *signing) addKeys(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringSliceVar(&s.keys, "key", nil,
 		"file of a private key that signs; may be repeated where hosts ask for two people "+
-			"(default: what `linerate-hub fleet key` made)")
+			"(default: what 'linerate-hub fleet key' made)")
 	flags.BoolVar(&s.yes, "yes", false, "sign without asking")
 }
 
@@ -174,7 +174,7 @@ Each host carries out what its own policy and keys allow: see linerate agent --o
 	flags.DurationVar(&timing.Deadline, "deadline", timing.Deadline, "how long a trial lasts without a confirmation")
 	flags.DurationVar(&timing.Settle, "settle", timing.Settle, "from the start of a trial to its confirmation")
 	flags.DurationVar(&timing.Soak, "soak", timing.Soak, "from the last change of a stage to its measurements")
-	flags.DurationVar(&timing.LongSoak, "long-soak", timing.LongSoak, "the same in the waves of 10 and 50 %")
+	flags.DurationVar(&timing.LongSoak, "long-soak", timing.LongSoak, "the soak of the waves of 10 and 50 %")
 	flags.DurationVar(&timing.Collect, "collect", timing.Collect, "how long the measurements of a stage may take")
 	flags.StringVar(&change.Reason, "reason", "", "one line for the journals of the hosts' orders")
 	return c

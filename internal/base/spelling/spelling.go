@@ -1,6 +1,10 @@
 package spelling
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/spf13/pflag"
+)
 
 // Near returns the names that a mistyped one may mean, in their order: those near to it and those
 // that begin with it. Case does not matter.
@@ -14,6 +18,21 @@ func Near(names []string, typed string) []string {
 		}
 	}
 	return near
+}
+
+// Flags returns the visible flags of a set that a mistyped name may mean, in their order. A letter
+// means none, because it begins too many names.
+func Flags(set *pflag.FlagSet, typed string) []string {
+	if len(typed) < 2 {
+		return nil
+	}
+	var names []string
+	set.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return Near(names, typed)
 }
 
 // Distance returns how many letters are inserted, deleted, changed, or swapped with their neighbour
