@@ -77,6 +77,7 @@ var strangers = [][]string{
 
 // testOnly packages may be imported by tests alone.
 var testOnly = map[string]bool{
+	"dev/valid":                           true,
 	"internal":                            true,
 	"internal/base/testenv":               true,
 	"internal/change/journal/journaltest": true,
@@ -357,6 +358,21 @@ func TestTheProgramLinksNoServer(t *testing.T) {
 		}
 		if !hub[name] {
 			t.Errorf("hub/cmd/linerate-hub does not link %s: is it renamed?", name)
+		}
+	}
+}
+
+// TestScriptsStartFast: the scripts of package cli start its test binary over a thousand times, and
+// the validator of JSON Schema spends 9 ms on its own schemas in each process that links it.
+func TestScriptsStartFast(t *testing.T) {
+	const validator = "/santhosh-tekuri/jsonschema/"
+	for dir, links := range map[string]bool{"cli": false, "cli/worldtest": true} {
+		out, err := exec.Command("go", "list", "-test", "-deps", "./"+dir).Output()
+		if err != nil {
+			t.Fatalf("go list of %s: %v", dir, err)
+		}
+		if strings.Contains(string(out), validator) != links {
+			t.Errorf("the tests of %s link %s: %t, want %t", dir, validator, !links, links)
 		}
 	}
 }
