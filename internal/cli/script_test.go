@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("NO_COLOR", "1")
 			e.Setenv("GORACE", os.Getenv("GORACE")) // options of the race detector, which dev/race sets
 			const ports = 8
-			first := testenv.FreePorts(t, ports)
+			first := testenv.FreePorts(scriptTB{t, e}, ports)
 			e.Setenv(cli.TestLease, "linerate/test-"+strconv.Itoa(first))
 			for i := range ports {
 				e.Setenv("PORT"+strconv.Itoa(i+1), strconv.Itoa(first+i))
@@ -69,6 +69,16 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
+
+// scriptTB is a test whose end is that of a script: all scripts together would keep nearly every
+// port of a process.
+type scriptTB struct {
+	testing.TB
+	script *testscript.Env
+}
+
+// Cleanup runs f when the script ends.
+func (s scriptTB) Cleanup(f func()) { s.script.Defer(f) }
 
 // validLines runs the validator as a program of its own, because it reads its schemas at the start
 // of every process that links it: that would double the CPU time of the scripts.

@@ -13,7 +13,7 @@ import (
 )
 
 // Ports of tests are between well-known ones and those that the kernel assigns (32768 and up,
-// ip(7)), so no program gets them by accident. Each process has a part of them to itself, because
+// ip(7)), so no program gets them by accident. Each process begins in a part of them, because
 // tests of several packages run at a time.
 const (
 	firstPort = 12000
@@ -32,11 +32,12 @@ var nextPort atomic.Int32
 // of another process: between this look and the start of a server nothing else would keep them.
 func FreePorts(t testing.TB, n int) int {
 	t.Helper()
-	for range 100 {
+	for try := range 100 {
 		// Each process starts elsewhere: connections of one that has ended hold their ports for a
-		// minute more (TIME_WAIT).
+		// minute more (TIME_WAIT). Another process can have the same part and all places around this
+		// one, so each further try is in another part.
 		at := (os.Getpid()/portParts*37 + int(nextPort.Add(int32(n)))) % (partPorts - n)
-		first := firstPort + os.Getpid()%portParts*partPorts + at
+		first := firstPort + (os.Getpid()+try)%portParts*partPorts + at
 		free := true
 		for port := first; port < first+n && free; port++ {
 			free = reserved(t, port) && !taken(port)
