@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/linerate/linerate/internal/base/release"
+	"github.com/linerate/linerate/internal/base/spelling"
 	"github.com/linerate/linerate/internal/base/visible"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -215,7 +216,7 @@ func (a *app) prepareHelp(root *cobra.Command) {
 				err = unknownCommand(of, rest)
 			}
 			if near := nearTopics(words); err != nil && len(near) > 0 && !strings.HasPrefix(hintOf(err), "did you mean") {
-				err = usageError{flagError{err, "did you mean linerate help " + strings.Join(near, " or linerate help ") + "?"}}
+				err = usageError{flagError{err, spelling.Meant("linerate help ", near)}}
 			}
 			if err != nil {
 				return err

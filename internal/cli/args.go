@@ -143,7 +143,7 @@ func unknownCommand(of *cobra.Command, words []string) error {
 		}
 	}
 	if near := spelling.Near(names, words[0]); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean %s %s?", path, strings.Join(near, " or "+path+" "))
+		hint = spelling.Meant(path+" ", near)
 	}
 	if of.HasParent() {
 		return usageError{flagError{fmt.Errorf("%s has no command %q", path, words[0]), hint}}

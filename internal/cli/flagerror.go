@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -62,7 +61,7 @@ func explainFlag(c *cobra.Command, err error) error {
 		if ours, ok := iperf3Flags[unknown.GetSpecifiedName()]; ok && c.Name() == "measure" {
 			hint = fmt.Sprintf("it is %s here; `%s --help` lists the flags", ours, c.CommandPath())
 		} else if near := spelling.Flags(c.Flags(), unknown.GetSpecifiedName()); len(near) > 0 {
-			hint = "did you mean --" + strings.Join(near, " or --") + "?"
+			hint = spelling.Meant("--", near)
 		}
 		letter := unknown.GetSpecifiedName()
 		if meant, ok := iperf3Letters[letter]; ok && unknown.GetSpecifiedShortnames() != "" && c.Name() == "measure" {

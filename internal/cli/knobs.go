@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/spelling"
 	"github.com/linerate/linerate/internal/change/bootconf"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/live"
@@ -94,7 +95,7 @@ func nearest(name string) string {
 	for i, id := range near {
 		names[i] = string(id)
 	}
-	return "did you mean " + strings.Join(names, " or ") + "?"
+	return spelling.Meant("", names)
 }
 
 // asked returns the one knob that a full name stands for; empty for a pattern.

@@ -276,9 +276,7 @@ func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits,
 		KeyExpires: f.keyExpires, KeyClients: f.keyClients, Once: f.once,
 		OpenJournal: func() (*journal.Journal, error) {
 			backend := hazard.Backend{Backend: live.New(), Warn: func(h hazard.Hazard) { log("a client sets " + h.String()) }}
-			options := journalOptions(dir, backend, journal.Lease, peer.FarSide)
-			options.Patience = storagePatience
-			return journal.Open(options)
+			return openSoon(journalOptions(dir, backend, journal.Lease, peer.FarSide))
 		},
 		History: a.history,
 		Log:     log,

@@ -33,9 +33,9 @@ func (a *app) openJournal(mode journal.Mode, side string) (*journal.Journal, err
 // answers is no reason to give up.
 const storagePatience = 20 * time.Second
 
-// A command that finds the journal locked tries again, lockTries times in all. A guard that takes a
-// trial back has the lock for milliseconds, and a command that is typed at that moment should not
-// fail. Who keeps it, as tune does for minutes, is reported after two seconds.
+// Who finds the journal locked tries again, lockTries times in all. A guard that takes a trial back
+// has the lock for milliseconds, and a command that is typed at that moment should not fail. A
+// holder that keeps it, as tune does for minutes, is reported after two seconds.
 const (
 	lockTries = 40
 	lockPause = 50 * time.Millisecond
@@ -48,6 +48,14 @@ func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side stri
 		return nil, err
 	}
 	options := journalOptions(dir, backend, mode, side)
+	j, err := openSoon(options)
+	a.printNotices(dir) // also of a guard whose journal was gone, and that Open has ended
+	return j, err
+}
+
+// openSoon opens a journal as soon as its holder is done. An agent does not wait: it answers that
+// it is busy, and the hub sends its order again.
+func openSoon(options journal.Options) (*journal.Journal, error) {
 	options.Patience = storagePatience
 	j, err := journal.Open(options)
 	for range lockTries - 1 {
@@ -57,7 +65,6 @@ func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side stri
 		time.Sleep(lockPause)
 		j, err = journal.Open(options)
 	}
-	a.printNotices(dir) // also of a guard whose journal was gone, and that Open has ended
 	return j, err
 }
 

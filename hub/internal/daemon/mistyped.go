@@ -3,7 +3,6 @@ package daemon
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,7 +16,7 @@ func explainFlag(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		if near := spelling.Flags(c.Flags(), unknown.GetSpecifiedName()); len(near) > 0 {
-			hint = "did you mean --" + strings.Join(near, " or --") + "?"
+			hint = spelling.Meant("--", near)
 		}
 	}
 	return usageError{hinted{err, hint}}
@@ -34,7 +33,7 @@ func unknownCommand(of *cobra.Command, word string) error {
 		}
 	}
 	if near := spelling.Near(names, word); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean %s %s?", path, strings.Join(near, " or "+path+" "))
+		hint = spelling.Meant(path+" ", near)
 	}
 	return usageError{hinted{fmt.Errorf("unknown command %q", word), hint}}
 }

@@ -20,6 +20,12 @@ func Near(names []string, typed string) []string {
 	return near
 }
 
+// Meant returns the question for the names that [Near] found, each behind what is typed before it,
+// as in "did you mean --rate or --rated?".
+func Meant(before string, near []string) string {
+	return "did you mean " + before + strings.Join(near, " or "+before) + "?"
+}
+
 // Flags returns the visible flags of a set that a mistyped name may mean, in their order. A letter
 // means none, because it begins too many names.
 func Flags(set *pflag.FlagSet, typed string) []string {
