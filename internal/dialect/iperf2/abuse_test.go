@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,10 +189,10 @@ func TestFirstHalfEndsBeforeTheSecond(t *testing.T) {
 }
 
 // TestShortEndsBack checks that the end of a stream for a client that listens (-d) is shorter than
-// the datagram that asks for it, and comes at most a few times.
+// the datagram that asks for it.
 func TestShortEndsBack(t *testing.T) {
 	s, _ := serve(t, admission.Limits{}, nil)
-	for n, want := range map[int]int{markBytes + settingsBytes: 2 * mostBackEnds, 500: 2 * mostBackEnds} {
+	for _, n := range []int{markBytes + settingsBytes, 500} {
 		l, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		if err != nil {
 			t.Fatal(err)
@@ -202,31 +203,63 @@ func TestShortEndsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		out := make([]byte, n)
-		settings{port: l.LocalAddr().(*net.UDPAddr).Port, streams: 1, duration: time.Second}.put(out[markBytes:], true)
-		flags := out[markBytes:]
-		binary.BigEndian.PutUint32(flags, binary.BigEndian.Uint32(flags)|flagConnect|flagAtOnce)
+		out := atOnce(l.LocalAddr().(*net.UDPAddr).Port, n)
 		for id := int64(1); id <= 20; id++ {
 			mark{id: id, wide: true}.put(out)
 			_, _ = c.Write(out) // loopback takes it
 		}
-		in, got := make([]byte, 2000), 0
-		for {
-			wait := 200 * time.Millisecond
-			if got < want {
-				wait = time.Minute
-			}
-			_ = l.SetReadDeadline(time.Now().Add(wait))
+		in := make([]byte, 2000)
+		for range 4 {
+			_ = l.SetReadDeadline(time.Now().Add(time.Minute))
 			size, err := l.Read(in)
 			if err != nil {
-				break
+				t.Fatalf("datagrams of %d bytes: %v", n, err)
 			}
-			if got++; 2*(size+28) > n+28 {
-				t.Errorf("%d bytes", size)
+			if 2*(size+28) > n+28 {
+				t.Errorf("%d bytes for %d", size, n)
 			}
 		}
-		if got != want {
-			t.Errorf("%d ends for datagrams of %d bytes, want %d", got, n, want)
+	}
+}
+
+// atOnce returns the first datagram, of n bytes, of a client that listens at a port while it sends.
+func atOnce(port, n int) []byte {
+	out := make([]byte, n)
+	settings{port: port, streams: 1, duration: time.Second}.put(out[markBytes:], true)
+	flags := out[markBytes:]
+	binary.BigEndian.PutUint32(flags, binary.BigEndian.Uint32(flags)|flagConnect|flagAtOnce)
+	mark{id: 1, wide: true}.put(out)
+	return out
+}
+
+// TestEndsBackOverTime has a client whose port opens late: the end of a stream comes there again,
+// more and more rarely, and not after the client's own end.
+func TestEndsBackOverTime(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		every        time.Duration // between two datagrams
+		datagrams    int64
+		milliseconds []int64 // when the end comes, from the first datagram
+	}{
+		{"1 Mb/s", time.Millisecond, 30_000,
+			[]int64{1, 2, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5120}},
+		{"few", 100 * time.Millisecond, 10, []int64{100, 200, 300, 400, 500, 600, 700, 800, 900}},
+		{"one", time.Millisecond, 1, nil},
+	} {
+		table := newFlowTable(t.Logf, 0)
+		from := netip.MustParseAddrPort("192.0.2.1:4000")
+		start := time.Hour // of the clock
+		var at []int64
+		for id := int64(1); id <= c.datagrams; id++ {
+			p, after := atOnce(5001, 100), time.Duration(id-1)*c.every
+			mark{id: id, wide: true}.put(p)
+			_, due := table.take(p, from, start+after)
+			if port := table.listener(from, due); port == 5001 {
+				at = append(at, after.Milliseconds())
+			}
+		}
+		if !slices.Equal(at, c.milliseconds) {
+			t.Errorf("%s: ends after %d ms, want %d", c.name, at, c.milliseconds)
 		}
 	}
 }

@@ -204,22 +204,27 @@ func TestRealClientsEnd(t *testing.T) {
 		}
 	})
 	// A datagram of less than 216 bytes is shorter than a report and the end of the other half.
-	for _, option := range []string{"-d", "-r", "-d -l 100", "-r -l 100", "-r -l 215", "-d -l 76", "-r -l 76"} {
+	for _, option := range []string{"-d", "-r", "-d -l 100", "-r -l 100", "-r -l 215", "-d -l 76", "-r -l 76",
+		"-d -P 2", "-d -P 2 -l 100"} {
 		t.Run("udp "+option, func(t *testing.T) {
 			out, j := realClient(t, append(strings.Fields(option), "-u", "-b", "1m", "-t", "0.3",
 				"-L", fmt.Sprint(testenv.FreePorts(t, 1)))...)
-			line := j.Await(t, 1, "received")[0]
-			m := regexp.MustCompile(`received \d+ of (\d+) datagrams`).FindStringSubmatch(line)
-			if m == nil {
-				t.Fatalf("log %s", line)
+			streams := 1 + strings.Count(option, "-P 2")
+			for _, line := range j.Await(t, streams, "received") {
+				m := regexp.MustCompile(`received \d+ of (\d+) datagrams`).FindStringSubmatch(line)
+				if m == nil {
+					t.Fatalf("log %s", line)
+				}
+				all, _ := strconv.Atoi(m[1])
+				// 2.1.8 prints one more than it sends, as below.
+				if !strings.Contains(out, fmt.Sprintf("Sent %d datagrams", all+1)) {
+					t.Errorf("log %s\nprogram:\n%s", line, out)
+				}
 			}
-			all, _ := strconv.Atoi(m[1])
-			// 2.1.8 prints one more than it sends, as below.
-			if !strings.Contains(out, fmt.Sprintf("Sent %d datagrams", all+1)) ||
-				!regexp.MustCompile(`32\.0 Bytes .* 0/ *2 `).MatchString(out) {
-				t.Errorf("log %s\nprogram:\n%s", line, out)
+			if ends := regexp.MustCompile(`32\.0 Bytes .* 0/ *2 `).FindAllString(out, -1); len(ends) != streams {
+				t.Errorf("%d streams end at the client, want %d\nprogram:\n%s", len(ends), streams, out)
 			}
-			if lines := j.Find("received"); len(lines) != 1 {
+			if lines := j.Find("received"); len(lines) != streams {
 				t.Errorf("log: %q", lines)
 			}
 		})

@@ -1,6 +1,7 @@
 package iperf2
 
 import (
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -30,6 +31,11 @@ type flow struct {
 	// where the client waits for datagrams (-d and -r); 0: nowhere
 	listens uint16
 	atOnce  bool // it waits while it sends (-d)
+	// how many ends were sent there, when the next one is due, and their socket: the program keeps
+	// the streams of one client (-P) apart by the port that they come from
+	backEnds int
+	backNext time.Duration
+	back     *net.UDPConn
 	// it wants nothing else: it repeats its first datagram, and is logged once
 	refused bool
 }
@@ -66,8 +72,12 @@ const (
 const (
 	// ends of a stream, in case some are lost
 	mostEnds = 10
-	// the same at the port where a client waits; each of them begins a test there
-	mostBackEnds = 2
+	// The same at the port where a client waits while it sends: with its second and third datagram,
+	// and then 10, 20, 40 ms and so on after the first, up to 5 s. The program sends from one thread
+	// and opens the port in another, which a busy host may run much later. It ignores what comes
+	// after the end of its test there.
+	mostBackEnds = 12
+	backEndsGap  = 10 * time.Millisecond
 	// backBytes is the shortest datagram that is answered there and with a report: a report and
 	// both datagrams are no longer, with their headers of IP and UDP.
 	backBytes = longReportBytes + 2*(markBytes+28)
@@ -114,10 +124,16 @@ func (s *Server) endBack(d service.Datagram, due answer) {
 		!s.o.Gate.Allow(d.From.Addr(), 2, 2*markBytes) {
 		return
 	}
+	conn := s.flows.backSocket(d.From, s.Addr().Addr())
+	if conn == nil {
+		return
+	}
+	now := s.now() + s.flows.wall
 	for _, id := range []int64{1, -2} {
 		var out [markBytes]byte
-		mark{id: id, sent: s.now() + s.flows.wall}.put(out[:])
-		_ = d.AnswerAt(port, out[:]) // repeated with the next datagrams
+		mark{id: id, sent: now}.put(out[:])
+		// repeated with the next datagrams
+		_, _ = conn.WriteToUDPAddrPort(out[:], netip.AddrPortFrom(d.From.Addr(), port))
 	}
 }
 
@@ -127,11 +143,42 @@ func (t *flowTable) listener(from netip.AddrPort, due answer) uint16 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.flows[from]
-	if f == nil || due != theReport && due != theBackEnd &&
-		!(f.atOnce && !f.ended && f.received > 1 && f.received <= 1+mostBackEnds) {
+	if f == nil || due != theReport && due != theBackEnd && !f.backEndDue() {
 		return 0
 	}
 	return f.listens
+}
+
+// backSocket returns the socket of a client's flow to the port where the client waits; nil if the
+// flow is gone, or if none can be opened. The table closes it with the flow.
+func (t *flowTable) backSocket(from netip.AddrPort, local netip.Addr) *net.UDPConn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.flows[from]
+	if f == nil {
+		return nil
+	}
+	if f.back == nil {
+		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(local, 0)))
+		if err != nil {
+			return nil
+		}
+		f.back = conn
+	}
+	return f.back
+}
+
+// backEndDue reports whether the latest datagram of a client that waits while it sends is answered
+// at its port, and counts that answer.
+func (f *flow) backEndDue() bool {
+	if !f.atOnce || f.ended || f.received <= 1 || f.backEnds >= mostBackEnds || f.heard < f.backNext {
+		return false
+	}
+	f.backEnds++
+	if f.backEnds > 1 {
+		f.backNext = f.first + backEndsGap<<(f.backEnds-2)
+	}
+	return true
 }
 
 // take counts a datagram and returns what it is due.
@@ -235,9 +282,18 @@ func (t *flowTable) insert(from netip.AddrPort, f *flow) {
 				victim, least = a, o
 			}
 		}
-		delete(t.flows, victim)
+		t.forget(victim)
 	}
+	t.forget(from) // an earlier test of it
 	t.flows[from] = f
+}
+
+// forget removes the flow of an address, if there is one. The caller holds the lock.
+func (t *flowTable) forget(from netip.AddrPort) {
+	if f := t.flows[from]; f != nil && f.back != nil {
+		_ = f.back.Close()
+	}
+	delete(t.flows, from)
 }
 
 // sweep forgets flows that have been silent for the given time, and logs those that never ended.
@@ -248,7 +304,7 @@ func (t *flowTable) sweep(now, silent time.Duration) {
 		if now-f.heard < silent {
 			continue
 		}
-		delete(t.flows, a)
+		t.forget(a)
 		// A single datagram without a successor is noise, or forged.
 		if !f.ended && f.received > 1 {
 			f.report = f.count.report(f.highest)

@@ -66,15 +66,6 @@ func (d Datagram) Answer(p []byte) error {
 	return d.answer(p, d.From)
 }
 
-// AnswerAt sends p to another port of the address that the datagram came from, under the same
-// conditions.
-func (d Datagram) AnswerAt(port uint16, p []byte) error {
-	if d.answer == nil {
-		return nil
-	}
-	return d.answer(p, netip.AddrPortFrom(d.From.Addr(), port))
-}
-
 // Rest waits for d, or until ctx ends, and then returns its cause. A wait of no time returns nil,
 // even after ctx has ended.
 func Rest(ctx context.Context, d time.Duration) error {
