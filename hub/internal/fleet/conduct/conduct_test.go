@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/linerate/linerate/internal/peer/executor"
 	"github.com/linerate/linerate/internal/peer/order"
 	"github.com/linerate/linerate/internal/peer/policy"
+	"github.com/linerate/linerate/internal/report"
 )
 
 const (
@@ -407,6 +409,13 @@ func TestRestarts(t *testing.T) {
 			undo, err := c.Again(t.Context(), d.Plan.ID, Undo, time.Hour)
 			if err != nil {
 				t.Fatal(err)
+			}
+			plan := undo.Describe()
+			for i, h := range undo.Plan.Hosts {
+				listed := slices.ContainsFunc(plan.Hosts, func(l report.FleetPlanHost) bool { return l.ID == MemberOf(h.ID) })
+				if orders := undo.Orders(i); listed != (len(orders) > 0) {
+					t.Errorf("kill %d: host %s has %d orders; the undo lists it: %v", kill, h.ID, len(orders), listed)
+				}
 			}
 			begin(t, c, undo)
 			until(t, c, d.Plan.ID, "done")

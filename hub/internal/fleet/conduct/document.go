@@ -102,10 +102,12 @@ func (d *Draft) Describe() *report.FleetPlanDocument {
 		ValidUntil: time.Unix(d.NotAfter, 0).UTC(), UndoesOnHarm: d.Kind.Tries(),
 		Stages: []report.FleetStage{},
 		Hosts:  []report.FleetPlanHost{}}
+	// An undo has no order for a host without the change.
+	listed := func(host int) bool { return d.Kind.Tries() || len(d.Orders(host)) > 0 }
 	for s, name := range rollout.StageNames {
 		stage := report.FleetStage{Name: name}
 		for i, h := range d.Plan.Hosts {
-			if d.Plan.Stage[i] != s {
+			if d.Plan.Stage[i] != s || !listed(i) {
 				continue
 			}
 			stage.Hosts++
@@ -117,6 +119,9 @@ func (d *Draft) Describe() *report.FleetPlanDocument {
 		doc.Stages = append(doc.Stages, stage)
 	}
 	for i, h := range d.Plan.Hosts {
+		if !listed(i) {
+			continue
+		}
 		doc.Orders += len(d.Orders(i))
 		one := report.FleetPlanHost{FleetName: report.FleetName{ID: MemberOf(h.ID), Name: d.Hosts[i].Name}, Class: h.Class,
 			Rack: h.Rack, Site: h.Site, Stage: rollout.StageNames[d.Plan.Stage[i]], Expect: string(d.Hosts[i].Expect),
