@@ -75,7 +75,8 @@ func realClient(t *testing.T, args ...string) (string, *traffictest.Log) {
 
 // realClientUntil is realClient with a longer time instead of "-t 0.3" until the test has what
 // measured asks for: a time in which the machine gave one of the ends no CPU has nothing to show.
-func realClientUntil(t *testing.T, args []string, measured func(*traffictest.Log) bool) (string, *traffictest.Log) {
+func realClientUntil(t *testing.T, args []string, measured func(out string, j *traffictest.Log) bool,
+) (string, *traffictest.Log) {
 	t.Helper()
 	at := slices.Index(args, "0.3")
 	var said *traffictest.Log
@@ -85,7 +86,7 @@ func realClientUntil(t *testing.T, args []string, measured func(*traffictest.Log
 		}
 		out, said = realClient(t, args...)
 		return out
-	}, func(string) bool { return at < 0 || measured(said) })
+	}, func(out string) bool { return at < 0 || measured(out, said) })
 	return out, said
 }
 
@@ -103,7 +104,7 @@ func TestServerWithRealClient(t *testing.T) {
 					}
 					out, j := realClientUntil(t,
 						append([]string{"-y", "C", "-P", fmt.Sprint(streams)}, strings.Fields(amount+" "+way)...),
-						func(j *traffictest.Log) bool { return logBytes(t, j.Await(t, streams, verb)) > 0 })
+						func(_ string, j *traffictest.Log) bool { return logBytes(t, j.Await(t, streams, verb)) > 0 })
 					ours, theirs := logBytes(t, j.Await(t, streams, verb)), csvBytes(t, out)
 					if ours != theirs || ours == 0 {
 						t.Errorf("server %s %d bytes, client counted %d:\n%s", verb, ours, theirs, out)
@@ -178,7 +179,7 @@ func TestBothWaysWithRealClient(t *testing.T) {
 		{"-d -n 1M -P 2", 2, 2 << 20}} {
 		t.Run(c.args, func(t *testing.T) {
 			out, j := realClientUntil(t, append(strings.Fields(c.args), "-y", "C", "-L", fmt.Sprint(testenv.FreePorts(t, 1))),
-				func(j *traffictest.Log) bool {
+				func(_ string, j *traffictest.Log) bool {
 					return logBytes(t, j.Await(t, c.streams, "received")) > 0 && logBytes(t, j.Await(t, c.streams, "sent")) > 0
 				})
 			received, sent := logBytes(t, j.Await(t, c.streams, "received")), logBytes(t, j.Await(t, c.streams, "sent"))
@@ -207,8 +208,11 @@ func TestRealClientsEnd(t *testing.T) {
 	for _, option := range []string{"-d", "-r", "-d -l 100", "-r -l 100", "-r -l 215", "-d -l 76", "-r -l 76",
 		"-d -P 2", "-d -P 2 -l 100"} {
 		t.Run("udp "+option, func(t *testing.T) {
-			out, j := realClient(t, append(strings.Fields(option), "-u", "-b", "1m", "-t", "0.3",
-				"-L", fmt.Sprint(testenv.FreePorts(t, 1)))...)
+			// It waits for the other half as long as it sends.
+			out, j := realClientUntil(t, append(strings.Fields(option), "-u", "-b", "1m", "-t", "0.3",
+				"-L", fmt.Sprint(testenv.FreePorts(t, 1))), func(out string, _ *traffictest.Log) bool {
+				return !strings.Contains(out, "expected reverse connect did not occur")
+			})
 			streams := 1 + strings.Count(option, "-P 2")
 			for _, line := range j.Await(t, streams, "received") {
 				m := regexp.MustCompile(`received \d+ of (\d+) datagrams`).FindStringSubmatch(line)
@@ -251,7 +255,7 @@ func TestRealClientsEnd(t *testing.T) {
 			}
 			back := []string{"messages of " + bytes + " bytes back"}
 			sent := regexp.MustCompile(`sent (\d+) messages`)
-			out, j := realClientUntil(t, args, func(j *traffictest.Log) bool {
+			out, j := realClientUntil(t, args, func(_ string, j *traffictest.Log) bool {
 				// Of a single round trip the program prints no time.
 				m := sent.FindStringSubmatch(j.Await(t, 1, back...)[0])
 				return m != nil && m[1] != "0" && m[1] != "1"
