@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -22,6 +23,10 @@ import (
 // processes that linerate starts (guard, hosts of a world) are this test binary too.
 func TestMain(m *testing.M) {
 	guest.Init() // does nothing, except in a guest that a test has booted
+	// Most scripts wait: for the windows of measurements, for ports, for deadlines.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){
 		"linerate":   func() { os.Exit(cli.MainOverSimulatedPath()) },
 		"await-port": awaitPort,

@@ -33,10 +33,7 @@ func autoregressive(source *rand.Rand, n int, r float64) []float64 {
 // TestIntervalHoldsTheTruth counts how often the interval of the ratio holds the true one, for
 // series of different correlation and length.
 func TestIntervalHoldsTheTruth(t *testing.T) {
-	rounds := 2000
-	if !testenv.Provided(testenv.Long) {
-		rounds = 300
-	}
+	rounds := testenv.Sample(2000, 300)
 	for _, c := range []struct {
 		r             float64
 		before, after int
@@ -69,10 +66,7 @@ func TestIntervalHoldsTheTruth(t *testing.T) {
 // TestNothingMovedByChance counts comparisons of equal intervals in which a row moved.
 func TestNothingMovedByChance(t *testing.T) {
 	const metrics = 60
-	rounds := 300
-	if !testenv.Provided(testenv.Long) {
-		rounds = 30
-	}
+	rounds := testenv.Sample(300, 30)
 	for _, c := range []struct {
 		r             float64
 		before, after int
@@ -121,10 +115,7 @@ func TestNothingMovedByChance(t *testing.T) {
 // TestWhatMovedIsFound is the opposite: one metric of 60 grows by a third, and the comparison finds
 // it almost always.
 func TestWhatMovedIsFound(t *testing.T) {
-	rounds := 100
-	if !testenv.Provided(testenv.Long) {
-		rounds = 20
-	}
+	rounds := testenv.Sample(100, 20)
 	source := rand.New(rand.NewPCG(13, 13))
 	found, others := 0, 0
 	for range rounds {

@@ -41,10 +41,7 @@ func TestBoundaryDefault(t *testing.T) {
 // patterns: equal in the enumerated range, and beyond it at most the planned spending, but not much
 // less.
 func TestBoundarySpending(t *testing.T) {
-	repeats := 3_000
-	if testenv.Provided(testenv.Long) {
-		repeats = 30_000
-	}
+	repeats := testenv.Sample(30_000, 3_000)
 	for _, looks := range [][]int{{8}, {4, 7, 12}, {6, 10, 16, 24, 32}, {6, 12, 30}} {
 		b, err := stats.NewBoundary(looks, 0.9)
 		if err != nil {

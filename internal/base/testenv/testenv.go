@@ -50,6 +50,15 @@ func Need(t testing.TB, things ...Thing) {
 	}
 }
 
+// Sample returns how much of a test that repeats itself a run takes: whole where the run provides
+// [Long], and short elsewhere. It serves as a count, a stride or a size.
+func Sample(whole, short int) int {
+	if Provided(Long) {
+		return whole
+	}
+	return short
+}
+
 // Missing ends a test that cannot run because a thing is missing: it fails the test if this run
 // provides the thing, and skips it otherwise. The reason is why, formatted as by fmt.Sprint.
 func Missing(t testing.TB, thing Thing, why ...any) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 const tcpipParameters = `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`
@@ -124,6 +126,7 @@ func TestWindowsSetsNothing(t *testing.T) {
 
 // TestWindowsOfHostileTexts: what loops and tables become is bounded.
 func TestWindowsOfHostileTexts(t *testing.T) {
+	testenv.Need(t, testenv.Long)
 	words := strings.Repeat("'a',", 60) + "'b'"
 	loops := strings.Repeat("foreach ($x in @("+words+")) {\n", 40) +
 		strings.Repeat("Set-ItemProperty -Path $x -Name $x -Value $x\n", 1000)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // TestFoundInTheWild judges lines from scripts, profiles and pages that users pass on, and compares
@@ -291,6 +293,7 @@ func TestCommentedContinuation(t *testing.T) {
 // TestLongName: a name as long as a text may be is judged as quickly as any other line; patterns
 // with several stars would try every pair of places in it, and not be done in a day.
 func TestLongName(t *testing.T) {
+	testenv.Need(t, testenv.Long)
 	text := "net.ipv4" + strings.Repeat(".conf.", MaxBytes/6-10) + "=1"
 	if got := judged(t, Target{}, text); len(got) != 1 || got[0].Verdict != Unknown {
 		t.Errorf("%d judgements", len(got))

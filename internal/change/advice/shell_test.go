@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/linerate/linerate/internal/base/testenv"
 )
 
 // TestShell: what a text says about its own variables, loops and functions is written out, and what
@@ -72,6 +74,7 @@ func TestShell(t *testing.T) {
 
 // TestShellOfHostileTexts: what loops and functions can become is bounded, in lines and in bytes.
 func TestShellOfHostileTexts(t *testing.T) {
+	testenv.Need(t, testenv.Long)
 	const lines = 500
 	for name, text := range map[string]string{
 		"nested loops": strings.Repeat("for i in a b c d e f g h; do\n", 40) +

@@ -211,12 +211,14 @@ func TestCrashWhilePersisting(t *testing.T) {
 				}
 			}
 			crash := func() {
-				points++
+				if points++; points%testenv.Sample(1, 4) != testenv.Sample(0, 1) {
+					return
+				}
 				check(mem.CrashClone(keep, rng), k.cloneLocked(), "boot-1")
 				disk := mem.CrashClone(keep, rng)
 				check(disk, restart(t, disk), "boot-2")
-				// Every second point also crashes while recovering; a short run takes a sample.
-				if points%2 == 0 || points%32 != 1 && !testenv.Provided(testenv.Long) {
+				// Every second point also crashes while recovering.
+				if points%testenv.Sample(2, 32) != 1 {
 					return
 				}
 				disk = mem.CrashClone(keep, rng)
@@ -271,7 +273,7 @@ func TestFaultWhilePersisting(t *testing.T) {
 		"full disk":      durable.FullFrom,
 	} {
 		t.Run(name, func(t *testing.T) {
-			for n := 0; ; n++ {
+			for n := 0; ; n += testenv.Sample(1, 5) {
 				mem, k := durable.NewMem(), newHost()
 				etc(t, mem)
 				before := tree(t, mem, "/etc")

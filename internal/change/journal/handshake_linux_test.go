@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/journal/journaltest"
 )
 
 // TestHandshakeForgivesAPause: a writer that is stopped for longer than the handshake may take does
 // not blame its guard, which answers when both run again.
 func TestHandshakeForgivesAPause(t *testing.T) {
+	testenv.Need(t, testenv.Long) // the pause
 	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "guard")

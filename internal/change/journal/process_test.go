@@ -316,10 +316,7 @@ func (s stage) guardLog() string {
 func TestKillWriter(t *testing.T) {
 	t.Parallel()
 	var slowest time.Duration
-	rounds := 4
-	if testenv.Provided(testenv.Long) {
-		rounds = 24
-	}
+	rounds := testenv.Sample(24, 4)
 	for round := range rounds {
 		mode := []string{"trial", "commit"}[round%2]
 		s := newStage(t)

@@ -24,12 +24,7 @@ type layer struct {
 }
 
 // lives is how many random lives a property is tried over.
-func lives() uint64 {
-	if testenv.Provided(testenv.Long) {
-		return 60
-	}
-	return 15
-}
+func lives() uint64 { return uint64(testenv.Sample(60, 15)) }
 
 // TestRandomLives compares journals with a model that is a stack of layers per knob, over random
 // lives with crashes in between.

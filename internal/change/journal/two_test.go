@@ -162,11 +162,7 @@ func (c *couple) explained(when string) {
 // TestTwoLinerates: two people who use one host at random lose nothing of each other's: every
 // difference has an open change, and undo --all restores the host.
 func TestTwoLinerates(t *testing.T) {
-	seeds := uint64(30) // a short run takes a sample
-	if testenv.Provided(testenv.Long) {
-		seeds = 150
-	}
-	for seed := range seeds {
+	for seed := range uint64(testenv.Sample(150, 30)) {
 		synctest.Test(t, func(t *testing.T) {
 			c := &couple{t: t, fsys: durable.NewMem(), host: host(), clock: &bubbleClock{start: time.Now()},
 				random: rand.New(rand.NewPCG(18, seed)), held: map[int]*journal.Journal{}}

@@ -72,10 +72,7 @@ func (h *slowHost) Run(ctx context.Context, s traffic.Spec, progress func(traffi
 func TestTuneEndsWithinItsBudget(t *testing.T) {
 	const rmem, wmem = knob.ID("sysctl:net.ipv4.tcp_rmem"), knob.ID("sysctl:net.ipv4.tcp_wmem")
 	again, kept := 0, 0
-	step := 23 * time.Second
-	if testenv.Provided(testenv.Long) {
-		step = 7 * time.Second
-	}
+	step := time.Duration(testenv.Sample(7, 23)) * time.Second
 	for budget := 25 * time.Second; budget <= 4*time.Minute; budget += step {
 		synctest.Test(t, func(t *testing.T) {
 			pair := &slowPair{changed: map[tune.Side]int{}}

@@ -43,10 +43,7 @@ func everyStepFails(t *testing.T, newWorld func() *world) {
 	try := func(ctx context.Context, w *world) (*Outcome, error) {
 		return runDefault(ctx, configFor(w), w, candidatesWithLevels(), nil)
 	}
-	stride := 7
-	if testenv.Provided(testenv.Long) {
-		stride = 1
-	}
+	stride := testenv.Sample(1, 7)
 	healthy := newWorld()
 	if out, err := try(t.Context(), healthy); err != nil || out.State != StateCommitted {
 		t.Fatalf("err %v, state %v", err, out.State)

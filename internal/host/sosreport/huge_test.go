@@ -25,6 +25,7 @@ const (
 // TestHugeReports opens reports that claim 10,000 interfaces, above host.MaxInterfaces. The
 // attack costs 7 s at that size, and 0.4 s at a quarter of it.
 func TestHugeReports(t *testing.T) {
+	testenv.Need(t, testenv.Long)
 	const few, many = 2500, 10_000
 	const ports = 1200 // of one bond, whose VLANs all have all of them below; above the bound of carriers
 	for name, line := range map[string]func(i int) string{
@@ -47,9 +48,6 @@ func TestHugeReports(t *testing.T) {
 		"names that no kernel has": func(i int) string { return fmt.Sprintf("%d: a/%d: <UP> mtu 1500\n", i, i) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "VLANs on a wide bond" {
-				testenv.Need(t, testenv.Long) // this one costs most when its work grows with the square
-			}
 			small := readHuge(t, few, line)
 			if large := readHuge(t, many, line); large > growth*small+slack {
 				t.Errorf("%d interfaces cost %v of CPU time, %d cost %v", few, small, many, large)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer/executor"
@@ -341,7 +342,7 @@ func TestRestartAndReinstall(t *testing.T) {
 // accounts for each order, and the knob holds what the report says.
 func TestCrashAtEveryStep(t *testing.T) {
 	for _, power := range []bool{false, true} {
-		for n := 0; ; n++ {
+		for n := 0; ; n += testenv.Sample(1, 5) {
 			h := newHost(t)
 			disk := h.fs.(*durable.Mem)
 			try := h.try("o1")

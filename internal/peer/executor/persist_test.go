@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer/order"
@@ -131,7 +132,7 @@ func TestPersistRefused(t *testing.T) {
 func TestCrashWhilePersistingByOrder(t *testing.T) {
 	for _, verbs := range [][]order.Verb{{order.Persist}, {order.Persist, order.Undo}} {
 		for _, power := range []bool{false, true} {
-			for n := 0; ; n++ {
+			for n := 0; ; n += testenv.Sample(1, 5) {
 				h, try := persisting(t)
 				h.send(h.about(try, order.Commit), order.Committed)
 				disk := h.fs.(*durable.Mem)

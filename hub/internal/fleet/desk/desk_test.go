@@ -114,10 +114,7 @@ func until(t *testing.T, what string, ok func() bool) {
 // TestFleet joins 200 hosts over real TLS, half of them in the first tier. It asks them, fetches
 // from all, restarts the hub, and loses its register.
 func TestFleet(t *testing.T) {
-	hosts := 100
-	if testenv.Provided(testenv.Long) {
-		hosts = 200
-	}
+	hosts := testenv.Sample(200, 100)
 	d := start(t, options(t))
 	dir := d.o.Dir
 	address, token := invite(t, dir, Request{Uses: hosts, Groups: []string{"web"},
