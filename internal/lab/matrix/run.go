@@ -75,6 +75,9 @@ func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, e
 		// The world differs from the scenario. This is a fault of the scenario or of the lab, and
 		// must not look like a right verdict.
 		m.Reason = err.Error()
+		if load != "" {
+			m.Warnings = []string{load}
+		}
 		return m, nil
 	}
 	defer stage.Close()
