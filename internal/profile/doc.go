@@ -7,7 +7,7 @@
 // profilers (room foreign), and [Builder.Finish] makes a [Profile] of them. Each busy sample is
 // billed on two axes. Its work is what the leaf does: copy, lock, memory, checksum, protocol. Its
 // stage is the nearest function above the leaf, the leaf included, that belongs to the network
-// path: GRO, netfilter, TCP rx. Both come from one table, stages.tsv, and from prefixes of names
+// path: GRO, netfilter, TCP rx. Both come from one table, stages.txt, and from prefixes of names
 // where the table has no row ([StageOf]). Samples outside of the path keep the stage of their leaf:
 // a program, the scheduler, or "other kernel" where nothing is known. So the shares of each axis
 // add up to 1.

@@ -43,29 +43,37 @@ func TestStageOf(t *testing.T) {
 	}
 }
 
-// TestTable checks the form of the table: three columns, no function twice, and a source for each.
+// TestTable checks the form of the table: functions below a stage with its source, none of them
+// twice.
 func TestTable(t *testing.T) {
-	b, err := os.ReadFile("stages.tsv")
+	b, err := os.ReadFile("stages.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	sources := map[string]bool{"6.18": true, "6.1-module": true, "-": true, "5.4": true, "FreeBSD": true, "illumos": true}
 	seen := make(map[string]bool)
+	stage := ""
 	for line := range strings.Lines(string(b)) {
+		line = strings.TrimRight(line, "\n")
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
-		f := strings.Split(strings.TrimRight(line, "\n"), "\t")
-		if len(f) != 3 || f[0] == "" || f[1] == "" || !sources[f[2]] {
-			t.Errorf("row %q", line)
+		if name, source, heads := strings.Cut(line, "\t"); heads {
+			if name == "" || !sources[source] {
+				t.Errorf("heading %q", line)
+			}
+			stage = name
 			continue
 		}
-		if seen[f[1]] {
-			t.Errorf("%s has two rows", f[1])
+		if stage == "" || line == "" || strings.ContainsAny(line, " #") {
+			t.Errorf("function %q of stage %q", line, stage)
 		}
-		seen[f[1]] = true
-		if profile.Plain(f[1]) != f[1] && profile.StageOf(f[1]) != f[0] {
-			t.Errorf("%s is looked up as %s, which is in %q", f[1], profile.Plain(f[1]), profile.StageOf(f[1]))
+		if seen[line] {
+			t.Errorf("%s is there twice", line)
+		}
+		seen[line] = true
+		if got := profile.StageOf(line); got != stage {
+			t.Errorf("%s is looked up as %s, which is in %q, want %q", line, profile.Plain(line), got, stage)
 		}
 	}
 	if len(seen) < 1000 {

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-//go:embed stages.tsv
+//go:embed stages.txt
 var stageTable string
 
 // Stages outside of the table.
@@ -95,10 +95,13 @@ var prefixes = []struct{ prefix, stage string }{
 // stages is the table by function, read once: it never changes.
 var stages = sync.OnceValue(func() map[string]string {
 	m := make(map[string]string, 1200)
+	stage := ""
 	for line := range strings.Lines(stageTable) {
-		f := strings.Split(strings.TrimSpace(line), "\t")
-		if len(f) >= 2 && !strings.HasPrefix(line, "#") {
-			m[Plain(f[1])] = f[0]
+		line = strings.TrimSpace(line)
+		if name, _, heads := strings.Cut(line, "\t"); heads {
+			stage = name
+		} else if !strings.HasPrefix(line, "#") {
+			m[Plain(line)] = stage
 		}
 	}
 	return m

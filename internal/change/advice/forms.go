@@ -260,7 +260,7 @@ func (r *reader) lastPart(code string) bool {
 		return false
 	}
 	tracking := "net.netfilter." + m[1]
-	if strings.HasPrefix(m[1], "nf_conntrack_") && slices.Contains(netNames()[tree(tracking)], tracking) {
+	if strings.HasPrefix(m[1], "nf_conntrack_") && slices.Contains(sysctlsOfLinux().trees[tree(tracking)], tracking) {
 		return r.sysctl(tracking, m[2])
 	}
 	name := netNameOf(m[1])

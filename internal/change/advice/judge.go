@@ -533,7 +533,7 @@ func knownDefault(o OS, name string, f fact, d knob.Definition, release Release)
 		return !r.asksValue() && r.Verdict.Rank() > NowDefault.Rank()
 	})
 	if k.value == "" && o == Linux && !without {
-		k = known{value: namespaceDefaults()[strings.TrimPrefix(name, "sysctl:")],
+		k = known{value: sysctlsOfLinux().defaults[strings.TrimPrefix(name, "sysctl:")],
 			source: "a fresh network namespace of Linux 6.18", read: " (read on Linux 6.18)"}
 	}
 	return k

@@ -8,32 +8,33 @@ import (
 )
 
 // linuxNames are the sysctls below net of Linux 6.18, read from /proc/sys in a fresh network
-// namespace with bridge, connection tracking and MPTCP; an interface is a star.
+// namespace with bridge, connection tracking and MPTCP; an interface is a star. A line that ends in
+// a dot begins the names below it. Behind a name is its value there, unless that depends on memory,
+// on modules or on the host.
 //
 //go:embed facts/linux-names.txt
 var linuxNames string
 
-// linuxDefaults are the values of sysctls below net in a fresh network namespace of Linux 6.18, a
-// name and a value on each line, without those that depend on memory, on modules or on the host.
-//
-//go:embed facts/linux-defaults.txt
-var linuxDefaults string
+// linuxSysctls are these names and values.
+type linuxSysctls struct {
+	trees    map[string][]string // names by the tree that they are in: the first two parts
+	defaults map[string]string   // values of a fresh namespace, by name
+}
 
-// namespaceDefaults are these values by name.
-var namespaceDefaults = sync.OnceValue(func() map[string]string {
-	all := map[string]string{}
-	for _, line := range strings.Split(linuxDefaults, "\n") {
-		name, value, _ := strings.Cut(line, " ")
-		all[name] = value
-	}
-	return all
-})
-
-// netNames are these names, by the tree that they are in: the first two parts.
-var netNames = sync.OnceValue(func() map[string][]string {
-	all := map[string][]string{}
-	for _, name := range strings.Fields(linuxNames) {
-		all[tree(name)] = append(all[tree(name)], name)
+var sysctlsOfLinux = sync.OnceValue(func() linuxSysctls {
+	all := linuxSysctls{map[string][]string{}, map[string]string{}}
+	head := ""
+	for line := range strings.Lines(linuxNames) {
+		name, value, known := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if strings.HasSuffix(name, ".") {
+			head = name
+			continue
+		}
+		name = head + name
+		all.trees[tree(name)] = append(all.trees[tree(name)], name)
+		if known {
+			all.defaults[name] = value
+		}
 	}
 	return all
 })
@@ -42,7 +43,7 @@ var netNames = sync.OnceValue(func() map[string][]string {
 func netNameOf(last string) string {
 	found := ""
 	for _, t := range []string{"net.core", "net.ipv4"} {
-		if name := t + "." + last; slices.Contains(netNames()[t], name) {
+		if name := t + "." + last; slices.Contains(sysctlsOfLinux().trees[t], name) {
 			if found != "" {
 				return ""
 			}
@@ -71,7 +72,7 @@ func misspelt(id string) string {
 	}
 	name = anyInterface(name)
 	best, most := "", 3
-	for _, known := range netNames()[tree(name)] {
+	for _, known := range sysctlsOfLinux().trees[tree(name)] {
 		if known == name {
 			return ""
 		}
@@ -107,7 +108,7 @@ func absent(id string) bool {
 	if len(parts) == 4 && (parts[1] == "ipv4" || parts[1] == "ipv6") && (parts[2] == "all" || parts[2] == "default") {
 		return true
 	}
-	return parts[0] == "net" && (own || ofInterface) && !slices.Contains(netNames()[tree(name)], name)
+	return parts[0] == "net" && (own || ofInterface) && !slices.Contains(sysctlsOfLinux().trees[tree(name)], name)
 }
 
 // anyInterface puts a star in the place of the interface in conf and neigh.
@@ -129,7 +130,7 @@ func otherWord(name string) string {
 		return ""
 	}
 	found := ""
-	for _, known := range netNames()[tree(name)] {
+	for _, known := range sysctlsOfLinux().trees[tree(name)] {
 		k := strings.Split(known, "_")
 		if len(k) != len(words) || strings.Join(k[:len(k)-1], "_") != strings.Join(words[:len(words)-1], "_") {
 			continue
