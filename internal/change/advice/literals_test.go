@@ -109,7 +109,8 @@ func TestLiteralsOnce(t *testing.T) {
 		"    (r\"SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters\",\n" +
 		"     \"MaxUserPort\", 65534),\n]\n" +
 		`reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters /v "DefaultTTL" /t REG_DWORD /d 64 /f` + "\n" +
-		`Set-ItemProperty -Path "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" -Name "SackOpts" -Value 1` + "\n"
+		`Set-ItemProperty -Path "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" ` +
+		`-Name "SackOpts" -Value 1` + "\n"
 	var got []string
 	for _, j := range judged(t, Target{}, text) {
 		got = append(got, strings.TrimPrefix(j.Knob, tcpipParameters)+" "+string(rune('0'+j.Line)))
