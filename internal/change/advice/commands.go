@@ -466,7 +466,7 @@ func (r *reader) echo(c, _ command) bool {
 	switch text := strings.Join(echoed(c), " "); {
 	case c.target != "":
 		return r.written(text, c.target)
-	case r.grouped:
+	case r.grouped, len(c.words) > 2 && c.words[1] == "RUN": // of a Dockerfile
 		return r.written(text, "")
 	case r.writtenRegistry(text):
 	}
@@ -516,7 +516,11 @@ func number(s string) string {
 	if s == "-1" || s == "u32::MAX" { // of 32 bits
 		return "4294967295"
 	}
-	if n, err := strconv.ParseUint(s, 0, 64); err == nil {
+	digits, base := s, 10 // of reg add, zeros in front do not make octal digits
+	if rest, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok {
+		digits, base = rest, 16
+	}
+	if n, err := strconv.ParseUint(digits, base, 64); err == nil {
 		return strconv.FormatUint(n, 10)
 	}
 	return s

@@ -21,6 +21,8 @@ func TestCostOfUnknownNames(t *testing.T) {
 		"interfaces": "net.ipv4.conf.ethN.rp_filterr = 1\n",
 		"long":       "net.ipv4." + strings.Repeat("tcp_", 25) + "N = 1\n",
 		"registry":   `reg add HKLM\System\CurrentControlSet\Services\Afd\Parameters /v WrongN /d 1` + "\n",
+		"literals":   `Set(@"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters", "MaxUserPort", N, '\'\'); `,
+		"tables":     `{ { "DefaultTTL": N, "name": "MaxUserPort", "value": N }, [ "reg add HKLM", "` + "\n",
 		"sentences":  "the value of tcp_wrong_N should be set to 1 for tcp_rmem and net.ipv4.tcp_wmem\n",
 	} {
 		judge := func(bytes int) time.Duration {

@@ -307,6 +307,9 @@ var registryNames = sync.OnceValue(func() map[string]string {
 
 // registryNamed returns the value of the registry that a name alone denotes, or nothing.
 func registryNamed(name string) string {
+	if strings.EqualFold(name, "TcpAckFrequency") { // also a value of other keys, where nothing reads it
+		return tcpipKey + `Interfaces\*\` + name
+	}
 	if full := bareNames()["registry"][name]; full != "" { // two may differ in their case alone
 		return full
 	}

@@ -311,7 +311,7 @@ var quotedText = pattern.New(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 
 // settingCommands are the commands that are read out of strings and out of the middle of a line:
 // they have no other use than to set something.
-var settingCommands = pattern.New(`(?i)^\s*(?:sudo\s+)?(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|` +
+var settingCommands = pattern.New(`(?i)^\s*(?:sudo\s+|RUN\s+)?(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|` +
 	`netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
 	`sysctl|ethtool|ifconfig\s+\S+\s+(?:mtu|txqueuelen)|(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
 
@@ -363,7 +363,8 @@ var registryCall = pattern.New(`(?i)(?:["']?((?:registry::)?hk(?:lm|cu|u|ey_\w+)
 // setsByName is a function of a program that sets a value by its name, in a key that it has opened
 // or that a constant names.
 var setsByName = pattern.New(`(?i)set\w*(?:value|dword|string|reg\w*)(?:ex)?\(\s*(?:[\w.&]+\s*,\s*){0,3}` +
-	`["'](\*?[a-z]\w+)["']\s*,\s*(?:unchecked\()?(?:\(\w+\))?&?["']?(0x[0-9a-f]+|-1|\d+)\b`)
+	`["'](\*?[a-z]\w+)["']\s*,\s*(?:0\s*,\s*(?:\w+\.)*REG_\w+\s*,\s*)?(?:unchecked\()?(?:\(\w+\))?&?` +
+	`["']?(0x[0-9a-f]+|-1|\d+)\b(\s*,\s*(?:\w+\.)*REG_\w+\s*,)?`)
 
 // readsRegistry is a line that asks for a value or takes one away.
 var readsRegistry = pattern.New(`(?i)\b(?:query|delete|get-\w+|test-path|remove-\w+)\b|` +
@@ -440,7 +441,8 @@ func (r *reader) quoted(text string) bool {
 		r.add(Windows, "registry:"+shortHive(m[1])+`\`+m[2], number(m[3]))
 		found = true
 	}
-	if m := registryCall.FindStringSubmatch(text); m != nil && !found && !readsRegistry.MatchString(text) {
+	if m := registryCall.FindStringSubmatch(text); m != nil && !found && !readsRegistry.MatchString(text) &&
+		!strings.Contains(text, m[1]+" "+m[4]+`"`) { // the name of the value is in the key, and has blanks
 		known := registryNamed(m[4]) != ""
 		switch {
 		case m[3] == "":
@@ -450,7 +452,7 @@ func (r *reader) quoted(text string) bool {
 		}
 		found = m[3] == "" || known
 	}
-	if m := setsByName.FindStringSubmatch(text); m != nil && !found {
+	if m := setsByName.FindStringSubmatch(text); m != nil && !found && m[3] == "" { // a reserved zero is no data
 		name := registryNamed(m[1])
 		if strings.HasPrefix(m[1], "*") {
 			name = "registry:" + nicClass + `\` + m[1]

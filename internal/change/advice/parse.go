@@ -35,6 +35,7 @@ func Parse(data []byte) (Advice, error) {
 			r.readLine(p, 0)
 		}
 	}
+	r.literal(text, lines)
 	r.ownFile(text)
 	r.tellSystems(text)
 	return r.advice, nil
@@ -101,7 +102,7 @@ func (r *reader) add(o OS, name, value string) {
 		return
 	}
 	// The star marks the keywords of NICs that Microsoft has standardised, wherever the key is from.
-	if key, keyword, ok := strings.Cut(name, `\*`); ok && isRegistry &&
+	if key, keyword, ok := strings.Cut(name, `\*`); ok && isRegistry && !strings.HasPrefix(keyword, `\`) &&
 		!strings.Contains(strings.ToLower(key), "{4d36e972") {
 		name = "registry:" + nicClass + `\*` + keyword
 	}

@@ -437,7 +437,8 @@ func (r *reader) infLine(text string) bool {
 var (
 	knownPair = pattern.New(`^\(?["']?([A-Za-z][A-Za-z0-9]+)["']?\s*[:=,]\s*` +
 		`["']?(0x[0-9a-fA-F]+|\d+)["']?\s*\)?[,;]?(?:\s*#.*)?$`)
-	writesByName = pattern.New(`(?i)(?:set|new)-itemproperty|reg(?:\.exe)?\s+add|setvalueex|\.setvalue\(`)
+	writesByName = pattern.New(`(?i)(?:set|new)-itemproperty|reg(?:\.exe)?\s+add|setvalueex|\.setvalue\(|` +
+		`["']hk\w+:?\\[^"']+["']\s*=\s*@\{`)
 	innerCapital = pattern.New(`[a-z][A-Z]|TTL|RSS`)
 )
 

@@ -188,6 +188,9 @@ func (r *reader) cmdlet(c command) bool {
 		return true
 	}
 	if setting := cmdlets[c.name()]; setting != "" {
+		if len(c.words) > 2 && !strings.HasPrefix(c.words[1], "-") && !strings.HasPrefix(c.words[2], "-") {
+			return false // a sentence about it
+		}
 		name, value, _ := strings.Cut(setting, "=")
 		r.add(Windows, "netsh:tcp/"+name, value)
 		return true

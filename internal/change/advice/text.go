@@ -77,6 +77,9 @@ func fromUTF16(data []byte, order binary.ByteOrder) string {
 // cmdletLine is the beginning of a command of PowerShell, whose lines go on behind a backquote.
 var cmdletLine = pattern.New(`(?i)^(?:set|new|enable|disable)-\w+\s`)
 
+// commandOfBatch is the beginning of a command of a batch file that has several arguments.
+var commandOfBatch = pattern.New(`(?i)^@?(?:reg(?:\.exe)?|netsh|powershell)\s`)
+
 // line is one logical line: lines that end in a backslash go on in the next one.
 type line struct {
 	number int
@@ -109,6 +112,9 @@ func logicalLines(text string) (all []line, physical int) {
 		part, goesOn := strings.CutSuffix(strings.TrimSpace(t), `\`)
 		if !goesOn && (len(parts) > 0 || cmdletLine.MatchString(part)) {
 			part, goesOn = strings.CutSuffix(part, " `")
+		}
+		if !goesOn && commandOfBatch.MatchString(strings.Join(parts, " ")+part) { // a caret, in a batch file
+			part, goesOn = strings.CutSuffix(part, " ^")
 		}
 		comment := len(parts) == 0 && isComment(part)
 		parts = append(parts, strings.TrimSpace(part))
