@@ -49,12 +49,12 @@ var (
 	}
 )
 
-// patience bounds the test, and ends before `go test -timeout 25m` of dev/test would end the whole
+// patience bounds the test, and ends before `go test -timeout 45m` of dev/test would end the whole
 // package without a word about the guest. stepPatience bounds one boot or one script. They guard
 // against guests that hang: a boot takes half a minute on a quiet machine, and ten times as long
 // where QEMU gets a fifth of a processor.
 const (
-	patience     = 23 * time.Minute
+	patience     = 43 * time.Minute
 	stepPatience = 10 * time.Minute
 )
 
