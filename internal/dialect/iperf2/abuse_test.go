@@ -2,6 +2,7 @@ package iperf2
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -261,6 +262,35 @@ func TestEndsBackOverTime(t *testing.T) {
 		if !slices.Equal(at, c.milliseconds) {
 			t.Errorf("%s: ends after %d ms, want %d", c.name, at, c.milliseconds)
 		}
+	}
+}
+
+// TestBackSocketsEndWithTheirFlows: a flow keeps its socket to the port where its client waits, and
+// the table closes it when the flow goes, so that strangers take no descriptors.
+func TestBackSocketsEndWithTheirFlows(t *testing.T) {
+	for name, end := range map[string]func(*flowTable, netip.AddrPort){
+		"silence":   func(table *flowTable, _ netip.AddrPort) { table.sweep(time.Hour, time.Second) },
+		"next test": func(table *flowTable, from netip.AddrPort) { table.insert(from, &flow{}) },
+		"full table": func(table *flowTable, _ netip.AddrPort) {
+			for i := range maxFlows {
+				table.insert(netip.AddrPortFrom(loopback.Addr(), uint16(10_000+i)), &flow{count: count{received: 9}})
+			}
+		},
+	} {
+		table := newFlowTable(t.Logf, 0)
+		from := netip.AddrPortFrom(loopback.Addr(), 4000)
+		table.take(atOnce(5001, 100), from, 0)
+		conn := table.backSocket(from, loopback.Addr())
+		if conn == nil || table.backSocket(from, loopback.Addr()) != conn {
+			t.Fatalf("%s: no socket, or another one for the same flow", name)
+		}
+		end(table, from)
+		if _, err := conn.WriteToUDPAddrPort([]byte{0}, loopback); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s: the socket is open: %v", name, err)
+		}
+	}
+	if conn := newFlowTable(t.Logf, 0).backSocket(loopback, loopback.Addr()); conn != nil {
+		t.Error("a socket without a flow")
 	}
 }
 
