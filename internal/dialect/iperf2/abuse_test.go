@@ -294,6 +294,37 @@ func TestBackSocketsEndWithTheirFlows(t *testing.T) {
 	}
 }
 
+// TestNoEndAfterOneIsTaken: a client that has confirmed the end of a stream gets no other one, of
+// which the program would warn.
+func TestNoEndAfterOneIsTaken(t *testing.T) {
+	table := newFlowTable(t.Logf, 0)
+	from := netip.AddrPortFrom(loopback.Addr(), 4000)
+	for id := int64(1); id <= 2; id++ {
+		p := atOnce(5001, 100)
+		mark{id: id, wide: true}.put(p)
+		table.take(p, from, 0)
+	}
+	f, conn := table.flows[from], table.backSocket(from, loopback.Addr())
+	if !f.backEndDue() {
+		t.Fatal("no end is due at the second datagram")
+	}
+	c, err := net.DialUDP("udp", nil, conn.LocalAddr().(*net.UDPAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write(make([]byte, reportBytes)); err != nil {
+		t.Fatal(err)
+	}
+	for !f.taken.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	if f.heard = time.Hour; f.backEndDue() {
+		t.Error("another end is due")
+	}
+	table.forget(from)
+}
+
 // TestNothingIsReflected checks that an answer is never longer than its request, and that the
 // server sends no datagrams of data.
 func TestNothingIsReflected(t *testing.T) {

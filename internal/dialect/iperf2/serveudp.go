@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/linerate/linerate/internal/base/unit"
@@ -36,6 +37,7 @@ type flow struct {
 	backEnds int
 	backNext time.Duration
 	back     *net.UDPConn
+	taken    atomic.Bool // the client has confirmed one of them
 	// it wants nothing else: it repeats its first datagram, and is logged once
 	refused bool
 }
@@ -74,8 +76,8 @@ const (
 	mostEnds = 10
 	// The same at the port where a client waits while it sends: with its second and third datagram,
 	// and then 10, 20, 40 ms and so on after the first, up to 5 s. The program sends from one thread
-	// and opens the port in another, which a busy host may run much later. It ignores what comes
-	// after the end of its test there.
+	// and opens the port in another, which a busy host may run much later. What comes after it has
+	// confirmed one makes it warn, so none is sent then.
 	mostBackEnds = 12
 	backEndsGap  = 10 * time.Millisecond
 	// backBytes is the shortest datagram that is answered there and with a report: a report and
@@ -164,14 +166,31 @@ func (t *flowTable) backSocket(from netip.AddrPort, local netip.Addr) *net.UDPCo
 			return nil
 		}
 		f.back = conn
+		go f.awaitTaken(conn, from.Addr())
 	}
 	return f.back
+}
+
+// awaitTaken waits for the report with which a client confirms an end, until the socket is closed.
+func (f *flow) awaitTaken(conn *net.UDPConn, client netip.Addr) {
+	var report [2048]byte
+	for {
+		_, from, err := conn.ReadFromUDPAddrPort(report[:])
+		if err != nil {
+			return
+		}
+		if from.Addr().Unmap() == client {
+			f.taken.Store(true)
+			return
+		}
+	}
 }
 
 // backEndDue reports whether the latest datagram of a client that waits while it sends is answered
 // at its port, and counts that answer.
 func (f *flow) backEndDue() bool {
-	if !f.atOnce || f.ended || f.received <= 1 || f.backEnds >= mostBackEnds || f.heard < f.backNext {
+	if !f.atOnce || f.ended || f.received <= 1 || f.backEnds >= mostBackEnds || f.heard < f.backNext ||
+		f.taken.Load() {
 		return false
 	}
 	f.backEnds++
