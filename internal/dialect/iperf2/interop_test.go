@@ -193,6 +193,21 @@ func TestBothWaysWithRealClient(t *testing.T) {
 	}
 }
 
+// sentAsLogged compares the datagrams of a line of the server's log with those that the program says
+// it sent.
+func sentAsLogged(t *testing.T, line, out string) {
+	t.Helper()
+	m := regexp.MustCompile(`received \d+ of (\d+) datagrams`).FindStringSubmatch(line)
+	if m == nil {
+		t.Fatalf("log %s", line)
+	}
+	// 2.1.8 prints one more than it sends, against its own server too.
+	all, _ := strconv.Atoi(m[1])
+	if !strings.Contains(out, fmt.Sprintf("Sent %d datagrams", all+1)) {
+		t.Errorf("log %s\nprogram:\n%s", line, out)
+	}
+}
+
 // TestRealClientsEnd runs what the server refuses or serves in another way than TCP and UDP
 // upstream: the program ends, and counts what the server counted.
 func TestRealClientsEnd(t *testing.T) {
@@ -218,15 +233,7 @@ func TestRealClientsEnd(t *testing.T) {
 					(streams == 1 || len(end.FindAllString(out, -1)) == streams)
 			})
 			for _, line := range j.Await(t, streams, "received") {
-				m := regexp.MustCompile(`received \d+ of (\d+) datagrams`).FindStringSubmatch(line)
-				if m == nil {
-					t.Fatalf("log %s", line)
-				}
-				all, _ := strconv.Atoi(m[1])
-				// 2.1.8 prints one more than it sends, as below.
-				if !strings.Contains(out, fmt.Sprintf("Sent %d datagrams", all+1)) {
-					t.Errorf("log %s\nprogram:\n%s", line, out)
-				}
+				sentAsLogged(t, line, out)
 			}
 			if ends := end.FindAllString(out, -1); len(ends) != streams {
 				t.Errorf("%d streams end at the client, want %d\nprogram:\n%s", len(ends), streams, out)
@@ -238,16 +245,7 @@ func TestRealClientsEnd(t *testing.T) {
 	}
 	t.Run("udp full duplex", func(t *testing.T) {
 		out, j := realClient(t, "-u", "--full-duplex", "-b", "1m", "-t", "0.3")
-		line := j.Await(t, 1, "received")[0]
-		m := regexp.MustCompile(`received \d+ of (\d+) datagrams`).FindStringSubmatch(line)
-		if m == nil {
-			t.Fatalf("log %s", line)
-		}
-		// 2.1.8 prints one more than it sends, against its own server too.
-		all, _ := strconv.Atoi(m[1])
-		if !strings.Contains(out, fmt.Sprintf("Sent %d datagrams", all+1)) {
-			t.Errorf("log %s\nprogram:\n%s", line, out)
-		}
+		sentAsLogged(t, j.Await(t, 1, "received")[0], out)
 	})
 	for _, length := range []string{"", "50", "5000"} {
 		t.Run("bounceback "+length, func(t *testing.T) {

@@ -102,7 +102,7 @@ func (d *Draft) Describe() *report.FleetPlanDocument {
 		ValidUntil: time.Unix(d.NotAfter, 0).UTC(), UndoesOnHarm: d.Kind.Tries(),
 		Stages: []report.FleetStage{},
 		Hosts:  []report.FleetPlanHost{}}
-	// An undo has no order for a host without the change.
+	// An undo or a persist has no order for a host without the change.
 	listed := func(host int) bool { return d.Kind.Tries() || len(d.Orders(host)) > 0 }
 	for s, name := range rollout.StageNames {
 		stage := report.FleetStage{Name: name}
