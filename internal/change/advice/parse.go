@@ -58,7 +58,6 @@ type reader struct {
 	pending     string          // sysctl whose value follows
 	nested      int             // commands within commands, and strings within strings
 	tableKey    string          // registry key of a table of PowerShell that is open
-	spelled     record          // of a call over several lines, as far as it is read
 	entry       record          // of a table, as far as it is read
 	fromTable   bool            // a table of values of the registry has been read
 	writesKeys  bool            // the text writes values of the registry
@@ -137,7 +136,7 @@ func (r *reader) read() {
 		return
 	}
 	if listInCode.MatchString(text) && r.within(text) || r.keyTable(text) || r.tableEntry(text) ||
-		r.namesOnly(text) || r.callOverLines(text) || r.infLine(text) || r.commands(commands) || r.profile(text) ||
+		r.namesOnly(text) || r.infLine(text) || r.commands(commands) || r.profile(text) ||
 		r.interfaceLine(text) || r.list(text) {
 		return
 	}

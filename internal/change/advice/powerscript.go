@@ -380,32 +380,6 @@ func registryPathOf(path string) string {
 	return shortHive(strings.ToUpper(strings.TrimSuffix(hive, ":")) + `\` + strings.Trim(rest, `\`))
 }
 
-var (
-	loneKey   = pattern.New(`(?i)^@?r?["']((?:hk\w+:?\\|system\\|software\\)[^"']*)["'],?$`)
-	loneValue = pattern.New(`^(?:["'](\*?\w+)["']\s*,?\s*)?(0x[0-9a-fA-F]+|\d+|u32::MAX)?,?$`)
-)
-
-// callOverLines reads the key, the name and the number of a call, on lines of their own.
-func (r *reader) callOverLines(text string) bool {
-	if m := loneKey.FindStringSubmatch(text); m != nil {
-		r.spelled = record{path: inMachine(m[1])}
-		return true
-	}
-	m := loneValue.FindStringSubmatch(text)
-	if r.spelled.path == "" || m == nil || m[1] == "" && r.spelled.name == "" {
-		r.spelled = record{}
-		return false
-	}
-	if m[1] != "" {
-		r.spelled.name = m[1]
-	}
-	if m[2] != "" {
-		r.add(Windows, "registry:"+registryPathOf(r.spelled.path)+`\`+r.spelled.name, number(m[2]))
-		r.spelled = record{}
-	}
-	return true
-}
-
 // inMachine puts the hive of the machine before a key that begins with one of its parts.
 func inMachine(key string) string {
 	if isKey(key) {
