@@ -193,8 +193,8 @@ func TestBothWaysWithRealClient(t *testing.T) {
 	}
 }
 
-// sentAsLogged compares the datagrams of a line of the server's log with those that the program says
-// it sent.
+// sentAsLogged compares the datagrams of a line of the server's log with those that the program
+// says it sent.
 func sentAsLogged(t *testing.T, line, out string) {
 	t.Helper()
 	m := regexp.MustCompile(`received \d+ of (\d+) datagrams`).FindStringSubmatch(line)
