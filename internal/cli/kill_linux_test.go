@@ -116,12 +116,13 @@ func newKillWorld(t *testing.T, far bool) *killWorld {
 	t.Helper()
 	testenv.Need(t, testenv.NetNS)
 	p := link.Params{RateBitsPerSec: 200e6, DelaySeconds: 0.005}
+	state := t.TempDir() // removed after the end of the world, whose guards write there
 	running, err := lab.Up(t.Context(), scenario.World{Topology: scenario.Pair, Link: &scenario.Link{ToFar: p}})
 	if err != nil {
 		t.Fatal(err) // not a skip: the project is tested in worlds
 	}
 	t.Cleanup(func() { running.Close() })
-	k := &killWorld{Running: running, state: t.TempDir(), key: wire.NewKey().String()}
+	k := &killWorld{Running: running, state: state, key: wire.NewKey().String()}
 	host, fault := running.Near(), scenario.Setting{Knob: nearBuffer, Value: "4096 16384 32768"}
 	if far {
 		host, fault = running.Far(), scenario.Setting{Knob: farWindow, Value: "4096 32768 65536"}

@@ -62,28 +62,27 @@ func leaked(patience time.Duration) string {
 	}
 }
 
+// stateIn is the state directory of a far program.
+func stateIn(dir string) string { return filepath.Join(dir, "state") }
+
+// farDir returns a directory for a far program.
+func farDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	journaltest.AwaitGuards(t, stateIn(dir))
+	return dir
+}
+
 // playFar runs a far host whose knobs are files, with a real journal and a real guard process.
 func playFar(dir string) error {
 	options := journal.Options{
-		Dir: filepath.Join(dir, "state"), Backend: fileKnobs(dir), Side: peer.FarSide, Guard: &journal.GuardOptions{},
+		Dir: stateIn(dir), Backend: fileKnobs(dir), Side: peer.FarSide, Guard: &journal.GuardOptions{},
 		Identify: func(knob.ID) journal.Identity { return journal.Identity{} },
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(os.Args) > 1 && os.Args[1] == "guard" {
-		var config journal.GuardConfig
-		for i := 2; i+1 < len(os.Args); i += 2 {
-			switch value := os.Args[i+1]; os.Args[i] {
-			case "--mode":
-				config.Mode = journal.Mode(value)
-			case "--session":
-				config.Session = value
-			case "--deadline":
-				config.For, _ = time.ParseDuration(value)
-			}
-		}
-		config.Journal = options
-		return journal.RunGuard(ctx, config)
+		return journaltest.Guard(os.Args[2:], func(string) journal.Options { return options })
 	}
 	if err := os.WriteFile(filepath.Join(dir, "pid"), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
 		return err

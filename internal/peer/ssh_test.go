@@ -122,7 +122,7 @@ PermitRootLogin yes
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &sshHost{dir: t.TempDir()}
+	h := &sshHost{dir: farDir(t)}
 	h.command = []string{"env", farEnv + "=" + h.dir, allowEnv + "=1", exe}
 	write(t, h.knob(), string(original))
 	return h
@@ -139,7 +139,7 @@ func (h *sshHost) awaitKnob(t *testing.T, want knob.Value) {
 			return
 		}
 	}
-	log, _ := os.ReadFile(filepath.Join(h.dir, "state", "guard.log"))
+	log, _ := os.ReadFile(filepath.Join(stateIn(h.dir), "guard.log"))
 	t.Fatalf("the knob is %q, want %q; the guard said: %s", got, want, log)
 }
 

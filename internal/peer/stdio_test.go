@@ -52,7 +52,7 @@ func (pipes) Close() error { return nil }
 // program must end in order and not by SIGPIPE.
 func TestFarEndOutlivesABrokenPipe(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := farDir(t)
 	path := filepath.Join(dir, "net.ipv4.tcp_rmem")
 	write(t, path, string(original))
 	cmd, in, out := farProcess(t, dir)

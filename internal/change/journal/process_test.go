@@ -232,6 +232,7 @@ type stage struct {
 
 func newStage(t *testing.T) stage {
 	s := stage{t, t.TempDir(), filepath.Join(t.TempDir(), "state")}
+	journaltest.AwaitGuards(t, s.state)
 	for id, v := range host().values {
 		if err := (fileKnobs{s.knobs}).Write(t.Context(), id, v); err != nil {
 			t.Fatal(err)
