@@ -36,7 +36,7 @@ type conductor struct {
 	steady  bool // the rate of this end is steady
 	over    bool // this end's window is shut and everything in it is counted
 
-	heard    time.Duration // the last message
+	quiet    time.Duration // since the last message, in beats of this end: a pause of it is one
 	nextBeat time.Duration
 	nextBin  time.Duration
 	nextPart time.Duration
@@ -107,6 +107,7 @@ func (c *conductor) begin() (stop func() (parting reading)) {
 // conduct runs until both windows are over: at the near end it returns nil when it is time to stop,
 // at the far end when the near end has said so.
 func (c *conductor) conduct(ctx context.Context, r role) error {
+	defer c.session.beats()()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -122,7 +123,7 @@ func (c *conductor) conduct(ctx context.Context, r role) error {
 				return err
 			}
 		case m := <-c.session.in:
-			c.heard = c.now()
+			c.quiet = 0
 			if over, err := r.handle(m); over || err != nil {
 				return err
 			}
@@ -273,7 +274,7 @@ func (c *conductor) wakeAt(r role) time.Duration {
 
 // tick does what is due at now.
 func (c *conductor) tick(now time.Duration, r role) error {
-	if err := c.beat(now); err != nil {
+	if err := c.listen(now); err != nil {
 		return err
 	}
 	if now >= c.nextBin {
@@ -304,18 +305,15 @@ func (c *conductor) tick(now time.Duration, r role) error {
 	return nil
 }
 
-// beat sends the sign of life that is due, and looks for that of the other end.
-func (c *conductor) beat(now time.Duration) error {
+// listen ends the test when the other end is silent for too long.
+func (c *conductor) listen(now time.Duration) error {
 	if now < c.nextBeat {
 		return nil
 	}
 	c.nextBeat = now + c.session.timing.Beat
-	// A beat that finds 64 messages waiting is not missed: the channel is slow, and those messages
-	// are signs of life too.
-	c.session.tryPost(msgBeat, nil)
-	quiet := now - c.heard
-	if quiet > c.session.timing.Silence+c.times.silence+time.Duration(len(c.workers))*crowding {
-		return fmt.Errorf("%w: silent for %v", ErrPeerGone, quiet.Round(time.Millisecond))
+	c.quiet += c.session.timing.Beat
+	if c.quiet > c.session.timing.Silence+c.times.silence+time.Duration(len(c.workers))*crowding {
+		return fmt.Errorf("%w: silent for %v", ErrPeerGone, c.quiet)
 	}
 	return nil
 }

@@ -168,7 +168,7 @@ func (f *farEnd) admitEchoes() (admitted bool, err error) {
 // channel.
 func (f *farEnd) collect(ctx context.Context, worker makeWorker) ([]*engine.Worker, error) {
 	n, s := f.spec.Connections(), f.session
-	actx, cancel := context.WithTimeoutCause(ctx, s.timing.Setup,
+	actx, cancel := s.within(ctx, s.timing.Setup,
 		fmt.Errorf("accept data connections: %w: nothing within %v", ErrPeerGone, s.timing.Setup))
 	defer cancel()
 	type arrival struct {

@@ -96,7 +96,7 @@ func hearHellos(ctx context.Context, s *session, server *echo.Server, token echo
 		return nil, nil, err
 	}
 	defer expected.Close()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.Setup,
+	ctx, cancel := s.within(ctx, s.timing.Setup,
 		fmt.Errorf("wait for hellos over udp: %w: not all of %d within %v", ErrPeerGone, len(options),
 			s.timing.Setup))
 	defer cancel()

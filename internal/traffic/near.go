@@ -160,7 +160,7 @@ func ipOf(a net.Addr) string {
 // open opens what the near end of the test needs.
 func (n *nearEnd) open(ctx context.Context) (side cast, err error) {
 	asked := ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, n.session.timing.Setup,
+	ctx, cancel := n.session.within(ctx, n.session.timing.Setup,
 		fmt.Errorf("open data connections: %w: nothing within %v", ErrPeerGone, n.session.timing.Setup))
 	defer cancel()
 	defer func() {

@@ -117,6 +117,31 @@ func (s *session) tryPost(typ string, body any) {
 	}
 }
 
+// beats sends a sign of life at every beat until stop is called, which returns when the last one is
+// queued. It has a goroutine of its own: a starved host may need seconds to read its counters, and
+// lives all the same.
+func (s *session) beats() (stop func()) {
+	beat, over, ended := time.NewTicker(s.timing.Beat), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer beat.Stop()
+		for {
+			select {
+			case <-beat.C:
+				// A beat that finds 64 messages waiting is not missed: the channel is slow, and those
+				// messages are signs of life too.
+				s.tryPost(msgBeat, nil)
+			case <-over:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-ended
+	}
+}
+
 // close sends what is queued, for the time of grace at most, and ends reader and writer. Post
 // nothing after it.
 func (s *session) close() {
@@ -131,19 +156,39 @@ func (s *session) close() {
 	s.fail(context.Canceled)
 }
 
+// within returns a context that ends with cause after d of the time in which this process runs. It
+// counts beats: a process that was paused finds one of them due when it continues, and what the
+// other end has sent meanwhile still counts.
+func (s *session) within(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	step := min(d, s.timing.Beat)
+	beats := time.NewTicker(step)
+	go func() {
+		defer beats.Stop()
+		for ; d > 0; d -= step {
+			select {
+			case <-beats.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		end(cause)
+	}()
+	return ctx, func() { end(nil) }
+}
+
 // await waits for a message of type want, skipping beats, and decodes its body into body when that
 // is not nil.
 func (s *session) await(ctx context.Context, patience time.Duration, want string, body any) error {
-	timeout := time.NewTimer(patience)
-	defer timeout.Stop()
+	ctx, cancel := s.within(ctx, patience,
+		fmt.Errorf("wait for %s message: %w: nothing within %v", want, ErrPeerGone, patience))
+	defer cancel()
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.ctx.Done():
 			return s.cause()
-		case <-timeout.C:
-			return fmt.Errorf("wait for %s message: %w: nothing within %v", want, ErrPeerGone, patience)
 		case m := <-s.in:
 			switch m.Type {
 			case want:

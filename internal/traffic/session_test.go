@@ -133,6 +133,51 @@ func TestBrokenChannel(t *testing.T) {
 	s.farewell()
 }
 
+// TestPauseIsNoSilence: an end that did not run for a minute finds one beat due when it continues,
+// and looks for messages before it takes the other end for gone. An end that runs counts on.
+func TestPauseIsNoSilence(t *testing.T) {
+	c := conductor{session: &session{timing: patience}}
+	for at := time.Minute; ; at += time.Minute { // every look is a minute late
+		err := c.listen(at)
+		if err == nil {
+			continue
+		}
+		if want := patience.Silence + patience.Beat; !errors.Is(err, ErrPeerGone) || c.quiet != want {
+			t.Errorf("%v after %v of silence, want %v", err, c.quiet, want)
+		}
+		return
+	}
+}
+
+// TestBusyEndBeats: an end that does something else for long still sends its signs of life. None
+// comes after its test.
+func TestBusyEndBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{timing: patience, out: make(chan outgoing, 64)}
+		stop := s.beats()
+		time.Sleep(9*s.timing.Beat + s.timing.Beat/2)
+		stop()
+		time.Sleep(time.Minute)
+		if len(s.out) != 9 {
+			t.Errorf("%d beats, want 9", len(s.out))
+		}
+	})
+}
+
+// TestWaitIsCounted: a wait ends after its time, with its cause.
+func TestWaitIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{timing: patience}
+		ctx, cancel := s.within(t.Context(), s.timing.Setup, ErrStalled)
+		defer cancel()
+		began := time.Now()
+		<-ctx.Done()
+		if waited := time.Since(began); waited != s.timing.Setup || !errors.Is(context.Cause(ctx), ErrStalled) {
+			t.Errorf("%v after %v", context.Cause(ctx), waited)
+		}
+	})
+}
+
 // TestFarewellAfterTheLastMessage: the last message came before its time and was judged. Nothing
 // follows it, so there is nothing to wait for.
 func TestFarewellAfterTheLastMessage(t *testing.T) {
