@@ -8,7 +8,7 @@ export CGO_ENABLED := 0
 # What the whole suite relies on. Guests run Debian's kernel for amd64.
 REQUIRE := $(if $(filter amd64,$(shell $(GO) env GOARCH)),all,netns,peers,sshd,browser,network,long)
 
-.PHONY: build program demo docs check test test-wine soak matrix bench race fuzz gen cross setup install release \
+.PHONY: build program demo docs check test test-wine soak matrix bench interop race fuzz gen cross setup install release \
 	test-packages test-compatibility reproducible
 build: program ## two static binaries in bin/: the program, and the hub with its history and page
 	$(GO) -C hub build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/linerate-hub
@@ -44,6 +44,9 @@ matrix: program setup ## every known fault planted and every verdict compared wi
 bench: program setup ## side by side with iperf3, iperf, nuttcp and sockperf on a veth pair, as ratios in one run; needs root
 	$(GO) build -o bin/ ./dev/bench
 	bin/bench $(BENCH_FLAGS)
+
+interop: program setup ## the clients and servers of iperf3, iperf, nuttcp and sockperf against linerate, as a table; needs root
+	dev/interop
 
 race: ## the tests that need nothing but Go, under the race detector; needs a C compiler
 	dev/race
