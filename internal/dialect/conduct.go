@@ -45,6 +45,8 @@ type conductor struct {
 	flows     []*flow
 	failed    chan ended
 	started   time.Time
+	acked     int64         // bytes that the far end had acknowledged at the last look, see look
+	ackedAt   time.Duration // when they were seen to rise last, since started; 0: no look yet
 	stopped   time.Duration // when everything had arrived, since started
 	last      time.Duration // end of the previous interval
 	lastBytes int64
@@ -174,6 +176,9 @@ func (c *conductor) conduct(ctx context.Context) error {
 	defer receiveUntil.Stop()
 	tick := time.NewTicker(c.spec.Interval)
 	defer tick.Stop()
+	last := time.NewTicker(pollEvery) // looks at the last bytes, once the time is over
+	last.Stop()
+	defer last.Stop()
 	done := c.test.Done()
 	if sending == 0 {
 		done = nil
@@ -191,7 +196,12 @@ func (c *conductor) conduct(ctx context.Context) error {
 		case <-sendUntil.C:
 			// The workers are not woken: that would shut the connections, and a sender checks its
 			// phase five times a second.
+			c.look()
+			c.ackedAt = c.elapsed()
 			c.out.Set(engine.Stopped)
+			last.Reset(pollEvery)
+		case <-last.C:
+			c.look()
 		case <-receiveUntil.C:
 			if receiving > 0 {
 				return fmt.Errorf("%w: %s still sends %v after its time", traffic.ErrStalled, c.name, farPatience)
@@ -220,8 +230,25 @@ func (c *conductor) conduct(ctx context.Context) error {
 		}
 	}
 	c.stopped = c.elapsed()
+	if len(c.test.Receivers()) == 0 && c.ackedAt > 0 {
+		c.look()
+		c.stopped = c.ackedAt
+	}
 	c.cut(c.stopped)
 	return nil
+}
+
+// look notes when the bytes of all senders that have arrived, as far as this host knows, rose last.
+// A sender with a rate sleeps until its next block is due, and finds only then that the time is
+// over: that sleep is no part of the rate.
+func (c *conductor) look() {
+	var bytes int64
+	for _, w := range c.test.Senders() {
+		bytes += carried(w)
+	}
+	if bytes != c.acked {
+		c.acked, c.ackedAt = bytes, c.elapsed()
+	}
 }
 
 // gone marks an error as the disappearance of the far end.
@@ -245,6 +272,9 @@ func (c *conductor) endSending(ctx context.Context) error {
 		waiting := false
 		for _, w := range c.test.Senders() {
 			waiting = waiting || !settled(w)
+		}
+		if c.ackedAt > 0 {
+			c.look()
 		}
 		switch {
 		case !waiting:

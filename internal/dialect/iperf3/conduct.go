@@ -244,7 +244,9 @@ func (c *client) finish(ctx context.Context) error {
 		quiet = quietDatagrams
 	}
 	arrived := l.drain(ctx, quiet, func(*flow) (int64, int64, bool) { return 0, 0, false })
-	body, err := l.report(l.tallies(), c.settled, max(arrived, c.end.at), func(*flow) int64 { return 0 }).encode()
+	counted := l.tallies()
+	at := max(c.end.at, l.lastArrival(counted, arrived))
+	body, err := l.report(counted, c.settled, at, func(*flow) int64 { return 0 }).encode()
 	if err != nil {
 		return err
 	}

@@ -334,6 +334,21 @@ func (l *load) drain(ctx context.Context, quiet time.Duration,
 	}
 }
 
+// lastArrival returns when the last data of the counts arrived. Datagrams have the times of their
+// arrival; of a stream, seen is when this end saw its count rise last.
+func (l *load) lastArrival(counted []tally, seen time.Duration) time.Duration {
+	if !l.p.UDP {
+		return seen
+	}
+	last, now, clock := time.Duration(0), l.now(), sys.Monotonic()
+	for _, t := range counted {
+		if t.got.UniquePackets > 0 {
+			last = max(last, now-(clock-t.got.LastAt))
+		}
+	}
+	return last
+}
+
 // timedStream reports whether a test that ended after this time moved bytes for a whole time that
 // was agreed on. The rate of that time is its result. What is in flight at the end belongs to no
 // rate: streams finish one after the other, the last one long after the link stopped being full.

@@ -467,7 +467,8 @@ func (t *session) finish(ctx context.Context) error {
 	}
 	if !l.p.timedStream(ended) {
 		arrived := l.drain(ctx, quietAfter, func(f *flow) (int64, int64, bool) { return l.expected(f, far) })
-		counted, at = l.tallies(), max(ended, arrived)
+		counted = l.tallies()
+		at = max(ended, l.lastArrival(counted, arrived))
 	}
 	t.spend() // it is too late to refuse, but the bytes count for the source's next test
 	own := l.report(counted, ended, at, func(f *flow) int64 { return far.Streams[f.index].Packets })

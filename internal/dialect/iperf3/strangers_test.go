@@ -238,6 +238,49 @@ func TestHellosFromNowhere(t *testing.T) {
 	}
 }
 
+// TestDatagramsEndTheCount has a client that is slow to send its results. The rate of its datagrams
+// is that of the time until its test or the last of them ended, and not until the server looked.
+func TestDatagramsEndTheCount(t *testing.T) {
+	t.Parallel()
+	addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	c := dialParams(t, addr, `{"udp":true,"omit":0,"time":1,"len":100,"parallel":1,"client_version":"3.12"}`)
+	expectState(t, c, createStreams)
+	u, err := net.Dial("udp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	began := time.Now() // before the server's clock starts
+	fmt.Fprint(u, "9876")
+	expectState(t, c, testStart)
+	expectState(t, c, testRunning)
+	datagram := make([]byte, 100)
+	for n := range 10 {
+		binary.BigEndian.PutUint32(datagram[8:], uint32(n+1))
+		_, _ = u.Write(datagram)
+	}
+	_, _ = c.Write([]byte{byte(testEnd)})
+	expectState(t, c, exchangeResults)
+	most := time.Since(began)
+	time.Sleep(500 * time.Millisecond)
+	results := `{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,"sender_has_retransmits":-1,"streams":[` +
+		`{"id":1,"bytes":1000,"retransmits":-1,"jitter":0,"errors":0,"packets":10}]}`
+	if err := (control{conn: c}).writeMessage([]byte(results), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	body, err := (control{conn: c}).readMessage(1<<20, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := decodeResults(body, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := r.Streams[0]; s.Packets != 10 || s.EndSeconds > most.Seconds() {
+		t.Errorf("%d datagrams in %.3f s, want 10 in %v at most: %s", s.Packets, s.EndSeconds, most, body)
+	}
+}
+
 // TestUDPTestsOfOneAddressTakeTurns opens three tests at once. A hello does not identify its test,
 // so the server asks the second test for its streams once the first has all of its own, and skips
 // one that has left.
