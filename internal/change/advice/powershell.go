@@ -33,6 +33,8 @@ var cmdlets = map[string]string{
 	"set-netadapteruso":              "",
 	"set-netadapterrss":              "",
 	"set-netadapterpowermanagement":  "",
+	"set-netadapterrdma":             "",
+	"set-netadapteripsecoffload":     "",
 	"set-smbclientconfiguration":     "",
 	"set-smbserverconfiguration":     "",
 	"new-netqospolicy":               "",
@@ -203,7 +205,7 @@ func (r *reader) cmdlet(c command) bool {
 	defer func() {
 		// A misspelt parameter, or one that is not known here.
 		if len(r.advice.Settings) == before && !strings.HasSuffix(c.name(), "itemproperty") &&
-			c.name() != "set-gpregistryvalue" {
+			c.name() != "set-gpregistryvalue" && !(r.fromTable && strings.Contains(r.shown, " $")) {
 			r.unread()
 		}
 	}()
@@ -211,7 +213,8 @@ func (r *reader) cmdlet(c command) bool {
 	case "set-netadapteradvancedproperty":
 		r.adapter(pairs)
 	case "set-netadapterrsc", "set-netadapterrss", "set-netadapterpowermanagement", "set-netadapterlso",
-		"set-netadapterchecksumoffload", "set-netadaptervmq", "set-netadapteruso":
+		"set-netadapterchecksumoffload", "set-netadaptervmq", "set-netadapteruso", "set-netadapterrdma",
+		"set-netadapteripsecoffload":
 		r.namedParameters("adapter:*/"+strings.TrimPrefix(c.name(), "set-netadapter")+".", pairs)
 	case "set-smbclientconfiguration":
 		r.namedParameters("smb:client/", pairs)
@@ -324,7 +327,7 @@ func (r *reader) itemProperty(words []string) {
 		case p == "-name" || p == "-valuename":
 			name = next
 			i++
-		case p == "-value" || p == "-dec": // -dec and -hex are of functions of scripts
+		case p == "-value" || p == "-dec" || p == "-dword": // -dec, -dword and -hex are of functions of scripts
 			value = next
 			i++
 		case p == "-hex":
