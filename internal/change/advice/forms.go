@@ -361,7 +361,7 @@ var setsByName = pattern.New(`(?i)set\w*(?:value|dword|string|reg\w*)(?:ex)?\(\s
 
 // readsRegistry is a line that asks for a value or takes one away.
 var readsRegistry = pattern.New(`(?i)\b(?:query|delete|get-\w+|test-path|remove-\w+)\b|` +
-	`(?:check|read|get|is|delete|remove|detect)_?(?:reg\w*|dword|value\w*)\s*\(`)
+	`(?:check|read|get|is|delete|remove|detect|restore)_?(?:reg\w*|dword|value\w*)\s*\(`)
 
 // asksFor stands before the name of a command that is looked for and not run.
 var asksFor = pattern.New(`(?i)get-(?:command|help)\s+$`)

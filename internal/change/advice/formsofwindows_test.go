@@ -175,6 +175,11 @@ func TestWindowsSetsNothing(t *testing.T) {
 		`SESSION.delete_value(_TCPIP, "MaxUserPort")`,
 		`RegistryKeys = [@"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\AFD\Parameters"],`,
 		`$path = "HKLM:\SYSTEM\CurrentControlSet\Services\AFD\Parameters"`,
+		"HKLM\n\n| Name | Default | Range |\n|---|---|---|\n| `TcpTimedWaitDelay` | 240 | 30-300 |\n" +
+			"| `KeepAliveInterval` | 1000 | |",
+		"HKLM\n\n| `TcpAckFrequency` | Games use UDP |\n| Flow Control | how the link pauses |",
+		`_backup.RestoreRegistryValue(@"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters", "DefaultTTL", 128);`,
+		`$checks = @{Path="HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters"; Name="TcpAckFrequency"; Desc="ACKs"}`,
 	} {
 		if got := short(judged(t, Target{}, text)); len(got) > 0 {
 			t.Errorf("%s: %s", text, strings.Join(got, "; "))

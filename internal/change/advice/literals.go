@@ -26,6 +26,7 @@ var (
 		`old|orig|previous|baseline)|default|restore|rollback|undo|revert|_back`)
 	// backupThatSets is an object that keeps the old value and sets the new one.
 	backupThatSets = pattern.New(`(?i)^_?\w*backup\w*\.(?:set|write)\w*$`)
+	setsValue      = pattern.New(`(?i)set|write`)
 	writesValue    = pattern.New(`(?i)set|write|add|dword|put|apply|reg`)
 
 	typeOfValue = pattern.New(`(?i)(?:^|[._:])(?:reg_?|kind|type)?(?:dword|qword|u?int(?:32|64)?|` +
@@ -41,12 +42,12 @@ var (
 		`appl(?:y|ied)_?|tweak(?:ed)?_?|` +
 		`enabled?_?|on_?|set_?|wanted_?|gaming_?)?(?:value|data|val|dword)(?:data|_?on)?$|` +
 		`^(?:desired|target|recommended|optimi[sz]ed|enabled?|apply|on|set_?to)$`)
-	joinsKeys  = pattern.New(`(?i)format|join|concat|open|create`)
-	entersKeys = pattern.New(`(?i)enum|subkeyname|childitem|foreach`)
+	joinsKeys = pattern.New(`(?i)format|join|concat|open|create`)
 
 	// ofProgram gives a variable of a program or an argument of a call its value. Names of the
 	// registry have capitals inside.
-	ofProgram = pattern.New(`^(?:[a-z][a-z0-9_]*|[A-Z][A-Z0-9_]*|\w+(?:\.[A-Z]\w*)+|Hive|Path|Entries|Values)\s*=[^=]`)
+	ofProgram = pattern.New(`^(?:[a-z][a-z0-9_]*|[A-Z][A-Z0-9_]*|\w+(?:\.[A-Z]\w*)+|Hive|Path|Entries|Values)\s*=[^=]|` +
+		"^\\w+\\s*=\\s*[@rL]?[\"'`](?:HK|SYSTEM|SOFTWARE)")
 
 	// keyInside is a key of the registry, with its hive or from its first part on.
 	keyInside = pattern.New(`(?i)^(?:(?:registry::)?hk(?:lm|cu|u|cr|ey_\w+):?\\|(?:system|software)\\)`)
@@ -65,6 +66,7 @@ type bracket struct {
 	done   int // parts that have been looked through
 	taken  map[string]bool
 	undone bool // it or one around it takes back
+	around bool // one around it does
 }
 
 // literal is a setting that was found.
@@ -82,7 +84,6 @@ type literals struct {
 	numbers map[string]string // variables that hold a number
 	lastKey string
 	keyLine int
-	entered bool // the keys below lastKey have been gone through
 }
 
 const (
@@ -149,7 +150,13 @@ func (r *reader) literal(text string, lines []line) {
 		default:
 			r.line, r.shown = line{f.line, ""}, shortened(texts[f.line])
 			r.add(Windows, full, f.value)
+			r.fromTable = true
 		}
+	}
+	if r.fromTable {
+		r.advice.Settings = slices.DeleteFunc(r.advice.Settings, func(s Setting) bool {
+			return strings.HasPrefix(s.Knob, "registry:") && openName(s.Knob)
+		})
 	}
 	kept := r.advice.Unread[:0]
 	for _, s := range r.advice.Unread {
@@ -208,11 +215,12 @@ func (l *literals) put(x lexeme) {
 		if p.key == "" {
 			p.key = key
 		}
-		l.lastKey, l.keyLine, l.entered = key, x.line, false
+		l.lastKey, l.keyLine = key, x.line
+	} else if x.kind == '+' && strings.HasSuffix(p.key, `\Interfaces`) { // and the name of one
+		p.key += `\*`
 	} else if x.kind == 'g' && p.key == "" {
 		p.key = x.key
 	} else if x.kind == 'w' {
-		l.entered = l.entered || entersKeys.MatchString(x.text)
 		if n := len(p.lexemes); p.key == "" && (n == 0 || p.lexemes[n-1].kind != '-') { // no parameter
 			p.key = l.keyOf(x.text)
 		}
@@ -244,7 +252,10 @@ func (l *literals) open(c byte, at int) {
 	if n := len(top.now.lexemes); n > 0 && top.now.lexemes[n-1].kind == 'w' {
 		head = top.now.lexemes[n-1].text
 	}
-	b := bracket{open: c, head: head, undone: top.undone}
+	b := bracket{open: c, head: head, undone: top.undone, around: top.undone}
+	if (top.head == "if" || top.head == "while") && setsValue.MatchString(head) { // and asks whether it worked
+		b.undone = top.around
+	}
 	if b.key = keyOfText(head); b.key == "" {
 		b.key = l.keyOf(head) // the variable of a method
 	}
@@ -370,12 +381,13 @@ func (l *literals) around() string {
 	return ""
 }
 
-// near returns the key that was opened last, if it is not far.
+// near returns the key that was opened last, if it is not far: a guess, so that the key above those
+// of the interfaces stands for one of them.
 func (l *literals) near(at int) string {
 	if at-l.keyLine > keyReaches || !keyOfNetwork.MatchString(l.lastKey) {
 		return ""
 	}
-	if l.entered && strings.HasSuffix(strings.ToLower(l.lastKey), `\interfaces`) {
+	if strings.HasSuffix(strings.ToLower(l.lastKey), `\interfaces`) {
 		return l.lastKey + `\*`
 	}
 	return l.lastKey

@@ -100,6 +100,11 @@ func TestLiterals(t *testing.T) {
 			"-Name \"DnsPriority\" -Value 6",
 			[]string{tcpipParameters + "MaxUserPort = 65534: ignored",
 				`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\ServiceProvider\DnsPriority = 6: still-right`}},
+		{"the name of an interface in the call", "allPath = `" + key + "\\Interfaces`\n" +
+			"oneKey, err := registry.OpenKey(registry.LOCAL_MACHINE, allPath+`\\`+name, registry.SET_VALUE)\n" +
+			"oneKey.SetDWordValue(\"TcpAckFrequency\", 1)", []string{nic + "TcpAckFrequency = 1: still-right"}},
+		{"a call that is asked whether it worked", "const char *k = \"" + strings.ReplaceAll(key, `\`, `\\`) + "\";\n" +
+			"if (writeDword(k, L\"DefaultTTL\", 64) && ok) {", []string{tcpipParameters + "DefaultTTL = 64: still-right"}},
 		{"the key of a loop", "$t = @(\n@{Name=\"TcpAckFrequency\"; Value=1}\n)\nforeach ($x in $t) {\n" +
 			"New-ItemProperty `\n-Path \"HKLM:\\" + key + "\" `\n-Name $x.Name -Value $x.Value\n}",
 			[]string{tcpipParameters + "TcpAckFrequency = 1: ignored"}},

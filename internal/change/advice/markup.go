@@ -76,7 +76,7 @@ func (r *reader) registryRow(cells []string) bool {
 			return true
 		}
 	}
-	return false
+	return full != "" && r.valueColumn >= len(cells)
 }
 
 // table reads a row of a table: the name in one cell, the value in the column that the head names,
@@ -118,6 +118,9 @@ func (r *reader) table(text string) bool {
 // tableHead remembers which column holds the values.
 func (r *reader) tableHead(cells []string) {
 	r.valueColumn = 0
+	if len(cells) > 1 && strings.Contains(strings.ToLower(cells[1]), "default") {
+		r.valueColumn = len(cells) // it may have none, but for a column found below
+	}
 	for _, word := range columns {
 		for i, c := range cells {
 			if i > 0 && strings.Contains(strings.ToLower(c), word) && !strings.Contains(strings.ToLower(c), "default") {

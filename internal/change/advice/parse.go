@@ -58,8 +58,6 @@ type reader struct {
 	valueColumn int             // of the present table; 0: the column behind the name
 	pending     string          // sysctl whose value follows
 	nested      int             // commands within commands, and strings within strings
-	tableKey    string          // registry key of a table of PowerShell that is open
-	entry       record          // of a table, as far as it is read
 	fromTable   bool            // a table of values of the registry has been read
 	writesKeys  bool            // the text writes values of the registry
 	nicKeys     map[string]bool // variables of loops of a batch file that are keys of NICs
@@ -139,9 +137,8 @@ func (r *reader) read() {
 		}
 		return
 	}
-	if listInCode.MatchString(text) && r.within(text) || r.keyTable(text) || r.tableEntry(text) ||
-		r.namesOnly(text) || r.infLine(text) || r.commands(commands) || r.profile(text) ||
-		r.interfaceLine(text) || r.list(text) {
+	if listInCode.MatchString(text) && r.within(text) || r.namesOnly(text) || r.infLine(text) ||
+		r.commands(commands) || r.profile(text) || r.interfaceLine(text) || r.list(text) {
 		return
 	}
 	for _, form := range []func(string) bool{

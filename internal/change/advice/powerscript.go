@@ -337,66 +337,6 @@ func (s *script) keys(text string) {
 	}
 }
 
-// record is an entry of a table: a key of the registry, a name and a value, in any order.
-type record struct{ path, name, value string }
-
-var (
-	recordField = pattern.New(`(?i)(?:^|[\s{;,(])["']?(path|key|keypath|regpath|registrypath|name|valuename|property|` +
-		`value|data|valuedata)["']?\s*[=:]\s*(?:@?r?"([^"]*)"|'([^']*)'|(0x[0-9a-f]+|\d+)|\(?\[\w+\]\(?(0x[0-9a-f]+|\d+))`)
-	recordLine = pattern.New(`(?i)^(?:-\s+)?(path|name|data|value):\s*([^"'{\s].*)$`)
-)
-
-// tableEntry reads the fields of entries whose key is one of the registry, on one line or on
-// several.
-func (r *reader) tableEntry(text string) bool {
-	fields := recordField.FindAllStringSubmatch(text, -1)
-	if m := recordLine.FindStringSubmatch(text); m != nil && len(fields) == 0 { // of YAML
-		if strings.EqualFold(m[1], "path") {
-			r.entry = record{}
-		}
-		fields = [][]string{{"", m[1], strings.TrimSpace(m[2]), "", "", ""}}
-	}
-	used := false
-	for _, m := range fields {
-		value := m[2] + m[3] + m[4] + m[5]
-		switch field := strings.ToLower(m[1]); {
-		case strings.HasSuffix(field, "path") || field == "key":
-			if !isKey(value) {
-				continue
-			}
-			if r.entry.path != "" {
-				r.entry = record{}
-			}
-			r.entry.path = value
-		case strings.HasSuffix(field, "name") || field == "property":
-			r.entry.name = value
-		default:
-			r.entry.value = value
-		}
-		used = used || r.entry.path != ""
-		if e := r.entry; e.path != "" && e.name != "" && e.value != "" {
-			r.add(Windows, "registry:"+registryPathOf(e.path)+`\`+e.name, number(e.value))
-			r.fromTable = true
-			r.entry = record{}
-		}
-	}
-	if e := r.entry; e.path == "" && e.value != "" && r.writesKeys && innerCapital.MatchString(e.name) {
-		if name := registryNamed(e.name); name != "" { // the key is elsewhere
-			r.add(Windows, name, number(e.value))
-			r.fromTable, r.entry = true, record{}
-			return true
-		}
-	}
-	used = used || r.writesKeys && r.entry.name != "" && loneField.MatchString(text)
-	if strings.HasPrefix(text, "}") || strings.HasSuffix(text, "}") && len(fields) > 0 {
-		r.entry = record{}
-	}
-	return used && !slices.ContainsFunc(fields, func(m []string) bool { return m[0] == "" })
-}
-
-// loneField is a field of a table that says something about the entry.
-var loneField = pattern.New(`^\w+\s*=\s*["'].*["'],?;?$`)
-
 // keyOfRegistry is a key with its hive.
 var keyOfRegistry = pattern.New(`(?i)^(?:registry::)?hk(?:lm|cu|u|cr|ey_\w+):?\\`)
 

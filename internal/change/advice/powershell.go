@@ -282,31 +282,6 @@ func (r *reader) namedParameters(prefix string, words []string) {
 	}
 }
 
-var (
-	tableOfKey = pattern.New(`(?i)^["'](hk\w+:?\\[^"']+)["']\s*=\s*@\{$`)
-	tableValue = pattern.New(`^["']?([A-Za-z]\w+)["']?\s*=\s*(0x[0-9a-fA-F]+|\d+)\s*;?$`)
-)
-
-// keyTable reads a table of PowerShell that has a registry key and, below it, names and numbers.
-func (r *reader) keyTable(text string) bool {
-	if m := tableOfKey.FindStringSubmatch(text); m != nil {
-		r.tableKey = shortHive(strings.Replace(m[1], ":", "", 1))
-		return true
-	}
-	if r.tableKey == "" {
-		return false
-	}
-	if strings.HasPrefix(text, "}") {
-		r.tableKey = ""
-		return true
-	}
-	m := tableValue.FindStringSubmatch(text)
-	if m != nil {
-		r.add(Windows, "registry:"+r.tableKey+`\`+m[1], number(m[2]))
-	}
-	return m != nil
-}
-
 // itemProperty reads Set-ItemProperty and New-ItemProperty. PropertyType is not asked, as the type
 // of reg add is not. The path, the name and the value may stand without their parameters, in this
 // order.
