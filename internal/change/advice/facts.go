@@ -337,11 +337,17 @@ func plainName(pattern string) string {
 	if !ok || strings.HasPrefix(key, "HKLM") {
 		return strings.ReplaceAll(pattern, "e1000*", "e1000")
 	}
+	if keyword, ok := strings.CutPrefix(key, `*{4d36e972*\`); ok {
+		return "registry:" + nicClass + `\` + keyword
+	}
 	const all = `HKLM\SYSTEM\CurrentControlSet\Services\`
 	if plain := services.Replace(key); plain != key {
 		return "registry:" + all + plain
 	}
-	return "registry:" + strings.Replace(key, `*\`, all+`Tcpip\Parameters\`, 1)
+	if name := strings.TrimPrefix(key, `*\`); !strings.Contains(name, `\`) {
+		return tcpipKey + name
+	}
+	return pattern // below a key that begins in several ways
 }
 
 // definition finds a Linux setting in the catalogue of knobs. Names with a variable in place of the

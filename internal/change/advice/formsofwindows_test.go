@@ -155,6 +155,16 @@ func TestWindowsForms(t *testing.T) {
 		{"a key of Windows 98",
 			"[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\VxD\\MSTCP]\n\"DefaultTTL\"=\"64\"",
 			`registry:HKLM\SYSTEM\CurrentControlSet\Services\VxD\MSTCP\DefaultTTL = 64: ignored`},
+		{"constants of a program in a command", "const key = 'HKLM\\\\SYSTEM\\\\CurrentControlSet\\\\Services\\\\Tcpip\\\\" +
+			"Parameters'\nconst name = 'DefaultTTL'\nconst data = '64'\n" +
+			"const command = `reg.exe ADD \"${key}\" /v ${name} /t REG_DWORD /d ${data} /f`",
+			tcpipParameters + "DefaultTTL = 64: still-right"},
+		{"no such profile", "netsh int tcp set global pacingprofile=lowlatency",
+			"netsh:tcp/pacingprofile = lowlatency: ignored"},
+		{"a keyword of a NIC without a key", `SetString(HKEY_LOCAL_MACHINE, key, "EnablePME", "0");`,
+			"registry:" + nicClass + `\EnablePME = 0: still-right`},
+		{"a value of the web server without a key", `SetString(HKEY_LOCAL_MACHINE, key, "MaxRequestBytes", "65536");`,
+			`registry:*\HTTP\Parameters\MaxRequestBytes = 65536: still-right`},
 		{"the meaning of a bare name", "netsh int ip show\nDisabledComponents 255",
 			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\DisabledComponents = 255: still-right`},
 	} {
