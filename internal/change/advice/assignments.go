@@ -289,7 +289,11 @@ func (r *reader) bare(text string) bool {
 	// tables of pages, in forum answers, in the left column of a vendor's sheet.
 	for _, kind := range []string{"module", "registry", "ndd"} {
 		if name, ok := bareNames()[kind][m[1]]; ok {
-			r.add(bareOS[kind], name, strings.Trim(m[2], `"`))
+			value := strings.Trim(m[2], `"`)
+			if kind == "registry" {
+				value = number(value)
+			}
+			r.add(bareOS[kind], name, value)
 			return true
 		}
 	}

@@ -19,11 +19,11 @@
 // PowerShell, named.conf, unbound.conf, TuneD profiles, and bare names that can denote only one
 // setting. A name and its value may be a pair of YAML, JSON, Nix, Puppet or Chef, two entries of
 // one item ("name: …", "value: …"), or a row of a table; backquotes and HTML around them are taken
-// off. Of Windows, tables and loops of PowerShell and batch files and INF files are read too. In a
-// text about the registry a last reader takes what no form has: the name of a value and a number
-// that are arguments of one call, items of one tuple or fields of one object, in any language. The
-// parser skips a line of no known form if it is a sentence, and reports it as Unknown if it looks
-// like a setting.
+// off. Of Windows, tables and loops of PowerShell and batch files, INF files, security templates
+// and tables of pages are read too. In a text about the registry a last reader takes what no form
+// has: the name of a value and a number that are arguments of one call, items of one tuple or
+// fields of one object, in any language. The parser skips a line of no known form if it is a
+// sentence, and reports it as Unknown if it looks like a setting.
 //
 // The names of FreeBSD, NetBSD, OpenBSD and macOS overlap. What only one of them has decides for
 // the whole text; without it the names are FreeBSD's. OpenBSD and macOS are recognised and not

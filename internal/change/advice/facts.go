@@ -275,22 +275,29 @@ func globs(pattern, s string) bool {
 }
 
 // bareNames are the names that stand for one setting wherever they are met, by kind: the last part
-// of the name of every fact without a pattern in it. Keys of the inner map are bare names, values
-// full ones.
+// of the name of every fact without a pattern in it. Where several facts have one last part, the
+// tables name the setting, or else the first fact counts. Keys of the inner map are bare names,
+// values full ones.
 var bareNames = sync.OnceValue(func() map[string]map[string]string {
 	all := map[string]map[string]string{}
-	for _, f := range facts() {
-		kind, rest, _ := strings.Cut(f.Knob, ":")
+	note := func(name string) {
+		kind, rest, _ := strings.Cut(name, ":")
 		bare := rest[strings.LastIndexAny(rest, `/\`)+1:]
 		if bare == "" || strings.Contains(bare, "*") {
-			continue
+			return
 		}
 		if all[kind] == nil {
 			all[kind] = map[string]string{}
 		}
 		if _, taken := all[kind][bare]; !taken {
-			all[kind][bare] = plainName(f.Knob)
+			all[kind][bare] = plainName(name)
 		}
+	}
+	for _, name := range tablesOf().bare {
+		note(name)
+	}
+	for _, f := range facts() {
+		note(f.Knob)
 	}
 	return all
 })
@@ -307,17 +314,17 @@ var registryNames = sync.OnceValue(func() map[string]string {
 
 // registryNamed returns the value of the registry that a name alone denotes, or nothing.
 func registryNamed(name string) string {
-	if strings.EqualFold(name, "TcpAckFrequency") { // also a value of other keys, where nothing reads it
-		return tcpipKey + `Interfaces\*\` + name
-	}
 	if full := bareNames()["registry"][name]; full != "" { // two may differ in their case alone
 		return full
 	}
 	return registryNames()[strings.ToLower(name)]
 }
 
-// tcpipKey is the registry key that advice on the network means when it does not name one.
-const tcpipKey = `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`
+// tcpipPath is the registry key that advice on the network means when it does not name one.
+const (
+	tcpipPath = `HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`
+	tcpipKey  = "registry:" + tcpipPath
+)
 
 // services are the beginnings of patterns of registry keys, with the key that they mean.
 var services = strings.NewReplacer(`*\Tcpip*\Parameters\*`, `Tcpip\Parameters\`, `*\Tcpip*\`, `Tcpip\Parameters\`,
@@ -327,14 +334,20 @@ var services = strings.NewReplacer(`*\Tcpip*\Parameters\*`, `Tcpip\Parameters\`,
 // plainName replaces the stars of a pattern by the place that a bare name refers to.
 func plainName(pattern string) string {
 	key, ok := strings.CutPrefix(pattern, "registry:")
-	if !ok {
+	if !ok || strings.HasPrefix(key, "HKLM") {
 		return strings.ReplaceAll(pattern, "e1000*", "e1000")
+	}
+	if keyword, ok := strings.CutPrefix(key, `*{4d36e972*\`); ok {
+		return "registry:" + nicClass + `\` + keyword
 	}
 	const all = `HKLM\SYSTEM\CurrentControlSet\Services\`
 	if plain := services.Replace(key); plain != key {
 		return "registry:" + all + plain
 	}
-	return "registry:" + strings.Replace(key, `*\`, all+`Tcpip\Parameters\`, 1)
+	if name := strings.TrimPrefix(key, `*\`); !strings.Contains(name, `\`) {
+		return tcpipKey + name
+	}
+	return pattern // below a key that begins in several ways
 }
 
 // definition finds a Linux setting in the catalogue of knobs. Names with a variable in place of the

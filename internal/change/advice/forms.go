@@ -337,9 +337,6 @@ func withProgram(arguments string) string {
 var augeasSet = pattern.New(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+)/)?(` + namePattern +
 	`)\s+("[^"]*"|'[^']*'|[^\s"']+)\s*["']`)
 
-// itemWithin are the parameters of Set-ItemProperty without the command, which is on another line.
-var itemWithin = pattern.New(`(?i)^\s*["']?\s*-name\s+["']?(\w+)["']?\s+-value\s+["']?(0x[0-9a-f]+|\d+)\b`)
-
 // argumentList are the words of a command in a list of strings: ["sysctl", "-w", "a.b=1"].
 var (
 	argumentList   = pattern.New(`[\[(]\s*(?:"[^"]*"|'[^']*')(?:\s*,\s*(?:"[^"]*"|'[^']*')){2,}\s*[\])]`)
@@ -348,10 +345,6 @@ var (
 
 // pairOfStrings is a name and a value as two strings of a program: ("net.core.rmem_max", "1").
 var pairOfStrings = pattern.New(`[({\[]\s*["'](` + namePattern + `)["']\s*,\s*["']([^"']+)["']\s*[)}\]]`)
-
-// regArguments are the arguments of reg add, which another function runs.
-var regArguments = pattern.New(`(?i)\badd\s+["'](hk\w+\\[^"']+)["']\s+` +
-	`/v\s+["']?(\w+)["']?\s+/t\s+\w+\s+/d\s+["']?(\w+)`)
 
 // registryCall is a function of a script with a key, a name and a number, and perhaps a type among
 // them: R "HKLM:\…" "NAME" 1, SetValue(@"HKEY_…", "NAME", 1), R $key "NAME" 1.
@@ -368,7 +361,7 @@ var setsByName = pattern.New(`(?i)set\w*(?:value|dword|string|reg\w*)(?:ex)?\(\s
 
 // readsRegistry is a line that asks for a value or takes one away.
 var readsRegistry = pattern.New(`(?i)\b(?:query|delete|get-\w+|test-path|remove-\w+)\b|` +
-	`(?:check|read|get|is|delete|remove|detect)_?(?:reg\w*|dword|value\w*)\s*\(`)
+	`(?:check|read|get|is|delete|remove|detect|restore)_?(?:reg\w*|dword|value\w*)\s*\(`)
 
 // asksFor stands before the name of a command that is looked for and not run.
 var asksFor = pattern.New(`(?i)get-(?:command|help)\s+$`)
@@ -382,8 +375,8 @@ var afterDo = pattern.New(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
 
 // setRegistry is a function of a script with the parameters of Set-ItemProperty, or with a path, a
 // name and -Dec or -Hex.
-var setRegistry = pattern.New(`(?i)^\s*[\w-]+\s+(?:-(?:path|key)\s+` + registryPath + `.*\s-name\s.*\s-value|` +
-	registryPath + `.*\s["']?\w+["']?\s+-(?:dec|hex))\s`)
+var setRegistry = pattern.New(`(?i)^\s*[\w-]+\s+(?:-(?:path|key)\s+` + registryPath +
+	`.*\s-name\s.*\s-(?:value|dword)|` + registryPath + `.*\s["']?\w+["']?\s+-(?:dec|hex|dword))\s`)
 
 // registryPath begins a path of the registry, or a variable that has one.
 const registryPath = `["']?(?:(?:registry::)?hk\w+:?\\|\$\w)`
@@ -437,10 +430,6 @@ func (r *reader) quoted(text string) bool {
 	if m := afterDo.FindStringSubmatch(text); m != nil && !found && settingCommands.MatchString(m[1]) {
 		found = r.commands(splitCommands(m[1])) || found
 	}
-	if m := regArguments.FindStringSubmatch(text); m != nil && !found {
-		r.add(Windows, "registry:"+shortHive(m[1])+`\`+m[2], number(m[3]))
-		found = true
-	}
 	if m := registryCall.FindStringSubmatch(text); m != nil && !found && !readsRegistry.MatchString(text) &&
 		!strings.Contains(text, m[1]+" "+m[4]+`"`) { // the name of the value is in the key, and has blanks
 		known := registryNamed(m[4]) != ""
@@ -459,12 +448,6 @@ func (r *reader) quoted(text string) bool {
 		}
 		if found = name != ""; found {
 			r.add(Windows, name, registryWord(m[2]))
-		}
-	}
-	if m := itemWithin.FindStringSubmatch(text); m != nil && !found {
-		if name := registryNamed(m[1]); name != "" {
-			r.add(Windows, name, number(m[2]))
-			found = true
 		}
 	}
 	if !found {

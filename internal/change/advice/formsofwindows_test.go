@@ -99,6 +99,74 @@ func TestWindowsForms(t *testing.T) {
 			`registry:HKLM\SYSTEM\CurrentControlSet\Services\AFD\Parameters\RssBaseCpu = 1: ignored`},
 		{"SMB of one connection", "Set-SmbServerConfiguration -EnableMultiChannel $false -Force",
 			"smb:server/enablemultichannel = disabled: harmful"},
+		{"a number behind -DWord",
+			`Set-RegistryKeyValue -Path 'hklm:\SYSTEM\CurrentControlSet\services\Tcpip\Parameters' ` +
+				`-Name "TcpTimedWaitDelay" -DWord 30`,
+			`registry:HKLM\SYSTEM\CurrentControlSet\services\Tcpip\Parameters\TcpTimedWaitDelay = 30: still-right`},
+		{"properties of a NIC in a table", "$p = @{\n \"Flow Control\" = \"Disabled\"\n" +
+			" \"TCP Checksum Offload (IPv4)\" = \"Disabled\" # latency\n}\nforeach ($x in $p.GetEnumerator()) {\n" +
+			"Set-NetAdapterAdvancedProperty -Name $n -DisplayName $x.Key -DisplayValue $x.Value\n}",
+			"adapter:*/TCP Checksum Offload (IPv4) = Disabled: harmful"},
+		{"the one or the other number", "$params = @{\n\"TcpWindowSize\" = if ($on) { 65535 } else { 16384 }\n}\n" +
+			"Set-ItemProperty -Path $x -Name $k -Value $v",
+			tcpipParameters + "TcpWindowSize = if ($on) { 65535 } else { 16384 }: ignored"},
+		{"reg within quotes of a shell",
+			`ssh win "reg add \"HKLM\SYSTEM\CurrentControlSet\Services\Netbt\Parameters\Interfaces\Tcpip_{GUID}\" ` +
+				`/v NetbiosOptions /t REG_DWORD /d 2 /f & echo DONE"`,
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Netbt\Parameters\Interfaces\Tcpip_{GUID}\NetbiosOptions = 2: ` +
+				`still-right`},
+		{"a key and a value in backquotes", "- Registry : ```[HKEY_LOCAL_MACHINE\\System\\CurrentControlSet\\Services\\" +
+			"LanmanWorkstation\\Parameters]\n\"FileInfoCacheEntriesMax\"=dword:8000\n\"DisableLargeMtu\"=dword:0```",
+			`registry:HKLM\System\CurrentControlSet\Services\LanmanWorkstation\Parameters\DisableLargeMtu = 0: now-default`},
+		{"a security template", `MACHINE\System\CurrentControlSet\Services\Tcpip\Parameters\KeepAliveTime=4,300000`,
+			`registry:HKLM\System\CurrentControlSet\Services\Tcpip\Parameters\KeepAliveTime = 300000: still-right`},
+		{"RDMA by a cmdlet", `Set-NetAdapterRdma -Name "*" -Enabled $True`, "adapter:*/rdma.enabled = enabled: now-default"},
+		{"a backslash at the end of a key", "[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\" +
+			"Parameters\\Interfaces\\]\n\"TcpAckFrequency\"=dword:00000001",
+			tcpipParameters + `Interfaces\TcpAckFrequency = 1: ignored`},
+		{"a line of a .reg file behind /v",
+			`reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters /v "TcpTimedWaitDelay"=dword:0000001e /f`,
+			tcpipParameters + "TcpTimedWaitDelay=dword:0000001e: ignored"},
+		{"a property that a pipeline has chosen", `Get-NetAdapterAdvancedProperty -DisplayName "*Large Send Offload*" | ` +
+			`ForEach-Object { Set-NetAdapterAdvancedProperty -Name $_.Name -DisplayName $_.DisplayName -RegistryValue 0 }`,
+			"adapter:$_.Name/Large Send Offload = 0: harmful"},
+		{"a table of a page", "HKLM\n\n| Key | Value | Effect |\n|---|---|---|\n| `TcpDelAckTicks` | `0` | none |",
+			tcpipParameters + "TcpDelAckTicks = 0: ignored"},
+		{"a table with a type", "HKLM\n\n| Valeur | Type | Donnees |\n|---|:-:|---|\n" +
+			"| `NetworkThrottlingIndex` | REG_DWORD | `0xffffffff` |",
+			"registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
+		{"a table with defaults", "HKLM\n\n| Setting | Default | Optimized |\n|---|---|---|\n" +
+			"| `TcpAckFrequency` (ACKs) | 2 | **1** (at once) |",
+			tcpipParameters + `Interfaces\*\TcpAckFrequency = 1: still-right`},
+		{"a NIC in a page", "Open regedit\n| Setting | Value |\n|---|---|\n" +
+			"| Large Send Offload v2 (IPv4/IPv6) | Disabled |",
+			"adapter:*/Large Send Offload v2 (IPv4/IPv6) = Disabled: harmful"},
+		{"a sentence that sets it", "TCPNoDelay and set it also to 1 to disable nagling",
+			tcpipParameters + "TCPNoDelay = 1: ignored"},
+		{"a hexadecimal value in a sentence", "create a DWORD and name it “NetworkThrottlingIndex” then set its " +
+			"Hexadecimal value to ffffffff", "registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
+		{"the value in the next sentence", "1. create a new REG_DWORD value named TcpTimedWaitDelay.\n" +
+			"2. Set the value to decimal 30, which is hex 1e.", tcpipParameters + "TcpTimedWaitDelay = 30: still-right"},
+		{"a type behind the value", "TCPNoDelay=1 (DWORD value, 1 to disable, not present by default)",
+			tcpipParameters + "TCPNoDelay = 1: ignored"},
+		{"a value of TCP below another service",
+			`reg add HKLM\SYSTEM\CurrentControlSet\Services\AFD\Parameters /v Tcp1323Opts /t REG_DWORD /d 1 /f`,
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\AFD\Parameters\Tcp1323Opts = 1: ignored`},
+		{"a key of Windows 98",
+			"[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\VxD\\MSTCP]\n\"DefaultTTL\"=\"64\"",
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\VxD\MSTCP\DefaultTTL = 64: ignored`},
+		{"constants of a program in a command", "const key = 'HKLM\\\\SYSTEM\\\\CurrentControlSet\\\\Services\\\\Tcpip\\\\" +
+			"Parameters'\nconst name = 'DefaultTTL'\nconst data = '64'\n" +
+			"const command = `reg.exe ADD \"${key}\" /v ${name} /t REG_DWORD /d ${data} /f`",
+			tcpipParameters + "DefaultTTL = 64: still-right"},
+		{"no such profile", "netsh int tcp set global pacingprofile=lowlatency",
+			"netsh:tcp/pacingprofile = lowlatency: ignored"},
+		{"a keyword of a NIC without a key", `SetString(HKEY_LOCAL_MACHINE, key, "EnablePME", "0");`,
+			"registry:" + nicClass + `\EnablePME = 0: still-right`},
+		{"a value of the web server without a key", `SetString(HKEY_LOCAL_MACHINE, key, "MaxRequestBytes", "65536");`,
+			`registry:*\HTTP\Parameters\MaxRequestBytes = 65536: still-right`},
+		{"the meaning of a bare name", "netsh int ip show\nDisabledComponents 255",
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\DisabledComponents = 255: still-right`},
 	} {
 		if got := short(judged(t, Target{}, c.text)); !slices.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -117,6 +185,11 @@ func TestWindowsSetsNothing(t *testing.T) {
 		`SESSION.delete_value(_TCPIP, "MaxUserPort")`,
 		`RegistryKeys = [@"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\AFD\Parameters"],`,
 		`$path = "HKLM:\SYSTEM\CurrentControlSet\Services\AFD\Parameters"`,
+		"HKLM\n\n| Name | Default | Range |\n|---|---|---|\n| `TcpTimedWaitDelay` | 240 | 30-300 |\n" +
+			"| `KeepAliveInterval` | 1000 | |",
+		"HKLM\n\n| `TcpAckFrequency` | Games use UDP |\n| Flow Control | how the link pauses |",
+		`_backup.RestoreRegistryValue(@"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters", "DefaultTTL", 128);`,
+		`$checks = @{Path="HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters"; Name="TcpAckFrequency"; Desc="ACKs"}`,
 	} {
 		if got := short(judged(t, Target{}, text)); len(got) > 0 {
 			t.Errorf("%s: %s", text, strings.Join(got, "; "))

@@ -18,6 +18,7 @@ type lexeme struct {
 // part is what stands between two commas or ends of lines.
 type part struct {
 	label   string // NAME = or NAME: before it
+	arrow   bool   // NAME => before it
 	lexemes []lexeme
 	key     string // a key in it, or in the variable that it names
 	line    int
@@ -26,7 +27,7 @@ type part struct {
 // line takes the lexemes of a line, and ends the part that it is in where a line ends one.
 func (l *literals) line(one line) {
 	text := one.text
-	if commentOfAny.MatchString(text) {
+	if commentOfAny.MatchString(text) && !globalCall.MatchString(text) {
 		return
 	}
 	if text == "" && len(l.stack) == 1 {
@@ -61,7 +62,11 @@ func (l *literals) line(one line) {
 				text[at+n] == ':' && strings.HasPrefix(text[at+n+1:], `\`)) {
 				n++
 			}
-			l.put(wordOrNumber(text[at:at+n], one.number))
+			if closed := strings.IndexByte(text[at+n:], '>'); closed > 0 && strings.HasSuffix(text[at:at+n], "_cast") {
+				n += closed + 1 // reinterpret_cast<const BYTE*>
+			} else {
+				l.put(wordOrNumber(text[at:at+n], one.number))
+			}
 		case c == '(' || c == '[' || c == '{':
 			l.open(c, one.number)
 		case c == ')' || c == ']' || c == '}':
@@ -85,7 +90,9 @@ func (l *literals) line(one line) {
 var (
 	// commentOfAny is a line that is a comment in some language.
 	commentOfAny = pattern.New(`(?i)^(?:#|//|;|'[^']*$|--\s|\*|/\*|<!--|rem\s|::)`)
-	pathOfYAML   = pattern.New(`(?i)^(\w+):\s+["']?((?:hk\w+:?\\|system\\|software\\)[^"',{}]*?)["']?$`)
+	// globalCall is a function of C++ without a namespace.
+	globalCall = pattern.New(`^::\w+\(`)
+	pathOfYAML = pattern.New(`(?i)^(\w+):\s+["']?((?:hk\w+:?\\|system\\|software\\)[^"',{}]*?)["']?$`)
 )
 
 func wordByte(c byte) bool {
@@ -119,10 +126,27 @@ func wordOrNumber(word string, at int) lexeme {
 
 // asKey returns a string as a key of the registry, if it is one.
 func (x lexeme) asKey() string {
-	if x.kind != 's' && x.kind != 'w' || len(x.text) > longestName || !keyInside.MatchString(x.text) {
+	if x.kind != 's' && x.kind != 'w' {
 		return ""
 	}
-	return registryPathOf(inMachine(x.text))
+	return keyOfText(x.text)
+}
+
+func keyOfText(text string) string {
+	if len(text) > longestName || !keyInside.MatchString(text) {
+		return ""
+	}
+	return registryPathOf(inMachine(text))
+}
+
+// keyAndName takes a key apart that has the name of a known value at its end.
+func keyAndName(text string) (key, name string) {
+	key = keyOfText(text)
+	cut := strings.LastIndexByte(key, '\\')
+	if _, ok := factOf(Windows, "registry:"+key); !ok || cut < 0 {
+		return "", ""
+	}
+	return key[:cut], key[cut+1:]
 }
 
 // data returns the number that a part is, apart from casts.
@@ -158,6 +182,9 @@ func (p part) data(numbers map[string]string) string {
 				return ""
 			}
 		case '-':
+			if i+1 < len(p.lexemes) && p.lexemes[i+1].kind == 'w' { // a parameter
+				return ""
+			}
 			negative = true
 		case '&', '@', '*', '+':
 			if x.kind == '+' || x.kind == '*' {
@@ -183,7 +210,7 @@ func (p part) isType() bool {
 func (p part) parameter() string {
 	for i := 0; i+2 < len(p.lexemes); i++ {
 		sign, word := p.lexemes[i].kind, strings.ToLower(p.lexemes[i+1].text)
-		if (sign == '-' && (word == "value" || word == "data") || sign == '/' && word == "d") &&
+		if (sign == '-' && (word == "value" || word == "data" || word == "dword") || sign == '/' && word == "d") &&
 			p.lexemes[i+1].kind == 'w' {
 			return part{lexemes: p.lexemes[i+2 : i+3]}.data(nil)
 		}

@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -14,8 +15,8 @@ import (
 
 var (
 	// aboutRegistry is what each text has that sets a value of the registry.
-	aboutRegistry = pattern.New(`(?i)\bhk(?:lm|cu|ey_)|currentcontrolset|regist?ry|winreg|regwrite|itemproperty|` +
-		`reg add|reg_dword|systemprofile`)
+	aboutRegistry = pattern.New(`(?i)\bhk(?:lm|cu|ey_)|currentcontrolset|regist?ry|regedit|winreg|regwrite|itemproperty|` +
+		`reg add|reg_dword|systemprofile|netadapter|tcpackfrequency|networkthrottlingindex|tcptimedwaitdelay`)
 
 	// takesBack names a call or a table that reads, deletes or restores: what is in it sets nothing.
 	takesBack = pattern.New(`(?i)^(?:.*[._:>-])?(?:if|while|elif|try_?get|get|read|query|exist|has|del|rm\b|` +
@@ -23,7 +24,10 @@ var (
 		`check|test|is_|contains|backup|save|restor|revert|undo|assert|expect|log|print|echo|` +
 		`format|mock|report|verify|` +
 		`old|orig|previous|baseline)|default|restore|rollback|undo|revert|_back`)
-	writesValue = pattern.New(`(?i)set|write|add|dword|put|apply|reg`)
+	// backupThatSets is an object that keeps the old value and sets the new one.
+	backupThatSets = pattern.New(`(?i)^_?\w*backup\w*\.(?:set|write)\w*$`)
+	setsValue      = pattern.New(`(?i)set|write`)
+	writesValue    = pattern.New(`(?i)set|write|add|dword|put|apply|reg`)
 
 	typeOfValue = pattern.New(`(?i)(?:^|[._:])(?:reg_?|kind|type)?(?:dword|qword|u?int(?:32|64)?|` +
 		`sz|string|binary|expandstring|multi_?sz)$`)
@@ -38,12 +42,12 @@ var (
 		`appl(?:y|ied)_?|tweak(?:ed)?_?|` +
 		`enabled?_?|on_?|set_?|wanted_?|gaming_?)?(?:value|data|val|dword)(?:data|_?on)?$|` +
 		`^(?:desired|target|recommended|optimi[sz]ed|enabled?|apply|on|set_?to)$`)
-	joinsKeys  = pattern.New(`(?i)format|join|concat|open|create`)
-	entersKeys = pattern.New(`(?i)enum|subkeyname|childitem|foreach`)
+	joinsKeys = pattern.New(`(?i)format|join|concat|open|create`)
 
 	// ofProgram gives a variable of a program or an argument of a call its value. Names of the
 	// registry have capitals inside.
-	ofProgram = pattern.New(`^(?:[a-z][a-z0-9_]*|[A-Z][A-Z0-9_]*)\s*=[^=]`)
+	ofProgram = pattern.New(`^(?:[a-z][a-z0-9_]*|[A-Z][A-Z0-9_]*|\w+(?:\.[A-Z]\w*)+|Hive|Path|Entries|Values)\s*=[^=]|` +
+		"^\\w+\\s*=\\s*[@rL]?[\"'`](?:HK|SYSTEM|SOFTWARE)")
 
 	// keyInside is a key of the registry, with its hive or from its first part on.
 	keyInside = pattern.New(`(?i)^(?:(?:registry::)?hk(?:lm|cu|u|cr|ey_\w+):?\\|(?:system|software)\\)`)
@@ -56,11 +60,13 @@ var (
 type bracket struct {
 	open   byte // 0 for the text
 	head   string
+	key    string // that it or its head names, the last one
 	parts  []part
 	now    part
 	done   int // parts that have been looked through
 	taken  map[string]bool
 	undone bool // it or one around it takes back
+	around bool // one around it does
 }
 
 // literal is a setting that was found.
@@ -78,7 +84,6 @@ type literals struct {
 	numbers map[string]string // variables that hold a number
 	lastKey string
 	keyLine int
-	entered bool // the keys below lastKey have been gone through
 }
 
 const (
@@ -90,12 +95,14 @@ const (
 
 // literal adds what the reader of literals finds and no other form has read.
 func (r *reader) literal(text string, lines []line) {
-	if !aboutRegistry.MatchString(text) {
+	if !r.windows {
 		return
 	}
 	l := literals{stack: []bracket{{}}, keys: map[string]string{}, numbers: map[string]string{}}
 	for _, one := range lines {
-		l.line(one)
+		if !r.script.power.body[one.number] {
+			l.line(one)
+		}
 	}
 	for len(l.stack) > 0 {
 		l.close(0)
@@ -143,7 +150,13 @@ func (r *reader) literal(text string, lines []line) {
 		default:
 			r.line, r.shown = line{f.line, ""}, shortened(texts[f.line])
 			r.add(Windows, full, f.value)
+			r.fromTable = true
 		}
+	}
+	if r.fromTable {
+		r.advice.Settings = slices.DeleteFunc(r.advice.Settings, func(s Setting) bool {
+			return strings.HasPrefix(s.Knob, "registry:") && openName(s.Knob)
+		})
 	}
 	kept := r.advice.Unread[:0]
 	for _, s := range r.advice.Unread {
@@ -174,7 +187,7 @@ func (f literal) full() string {
 		}
 		return ""
 	}
-	if len(f.name) < 8 || strings.ToLower(f.name[1:]) == f.name[1:] {
+	if len(f.name) < 7 || strings.ToLower(f.name[1:]) == f.name[1:] {
 		return ""
 	}
 	return registryNamed(f.name)
@@ -190,26 +203,25 @@ func (l *literals) put(x lexeme) {
 	// NAME = VALUE, "NAME": VALUE, 'NAME' => VALUE
 	if n := len(p.lexemes); (x.kind == '=' || x.kind == ':') && p.label == "" && n > 0 && n <= 6 {
 		if last := p.lexemes[n-1]; last.kind == 's' || last.kind == 'w' || last.kind == ':' {
-			if last.kind == ':' && n > 1 { // NAME :=
-				last = p.lexemes[n-2]
-			}
 			*p = part{label: last.text, line: last.line}
 			return
 		}
 	}
-	if x.kind == '>' && len(p.lexemes) == 0 && p.label != "" {
+	if (x.kind == '>' || x.kind == '=') && len(p.lexemes) == 0 && p.label != "" { // => and :=
+		p.arrow = x.kind == '>'
 		return
 	}
 	if key := x.asKey(); key != "" {
 		if p.key == "" {
 			p.key = key
 		}
-		l.lastKey, l.keyLine, l.entered = key, x.line, false
+		l.lastKey, l.keyLine = key, x.line
+	} else if x.kind == '+' && strings.HasSuffix(p.key, `\Interfaces`) { // and the name of one
+		p.key += `\*`
 	} else if x.kind == 'g' && p.key == "" {
 		p.key = x.key
 	} else if x.kind == 'w' {
-		l.entered = l.entered || entersKeys.MatchString(x.text)
-		if p.key == "" {
+		if n := len(p.lexemes); p.key == "" && (n == 0 || p.lexemes[n-1].kind != '-') { // no parameter
 			p.key = l.keyOf(x.text)
 		}
 	}
@@ -240,9 +252,16 @@ func (l *literals) open(c byte, at int) {
 	if n := len(top.now.lexemes); n > 0 && top.now.lexemes[n-1].kind == 'w' {
 		head = top.now.lexemes[n-1].text
 	}
-	b := bracket{open: c, head: head, undone: top.undone}
+	b := bracket{open: c, head: head, undone: top.undone, around: top.undone}
+	if (top.head == "if" || top.head == "while") && setsValue.MatchString(head) { // and asks whether it worked
+		b.undone = top.around
+	}
+	if b.key = keyOfText(head); b.key == "" {
+		b.key = l.keyOf(head) // the variable of a method
+	}
 	label := top.now.label
-	b.undone = b.undone || takesBack.MatchString(head) && c != '{' || label != "" && takesBack.MatchString(label)
+	b.undone = b.undone || takesBack.MatchString(head) && c != '{' && !backupThatSets.MatchString(head) ||
+		label != "" && takesBack.MatchString(label)
 	l.stack = append(l.stack, b)
 }
 
@@ -265,7 +284,11 @@ func (l *literals) close(c byte) {
 		if x.key == "" {
 			x.key = p.key
 		}
-		if v := p.data(nil); v != "" && p.label == "" {
+		numbers := map[string]string(nil)
+		if len(p.lexemes) == 2 && p.lexemes[0].kind == '&' { // the address of a number
+			numbers = l.numbers
+		}
+		if v := p.data(numbers); v != "" && p.label == "" {
 			x.text = v
 			literals++
 		} else {
@@ -307,12 +330,23 @@ func (l *literals) endPart() {
 		default:
 			delete(l.keys, p.label)
 			delete(l.numbers, p.label)
+			// InterfacesPath + "\\" + guid
+			if n := len(p.lexemes); n > 1 && p.lexemes[1].kind == '+' && oneInterface.MatchString(p.lexemes[0].text) {
+				l.keys[p.label] = tcpipPath + `Interfaces\*`
+			}
+		}
+		// key, err := open(path)
+		if n := len(top.parts); p.label == "err" && n > 0 && len(top.parts[n-1].lexemes) == 1 && p.key != "" {
+			l.keys[top.parts[n-1].lexemes[0].text] = p.key
 		}
 		// "NAME" = 1, in a table or alone
 		if v := p.data(l.numbers); v != "" && !top.undone && nameOfValue.MatchString(p.label) &&
-			(registryNamed(p.label) != "" || (lexeme{kind: 's', text: top.head}).asKey() != "") {
-			key := l.around(len(l.stack))
-			if key != "" || top.open == '{' && l.near(p.line) != "" {
+			(registryNamed(p.label) != "" || keyOfText(top.head) != "") {
+			key := l.around()
+			if key == "" && (top.open == '{' || p.arrow) {
+				key = l.near(p.line)
+			}
+			if key != "" {
 				l.find(top, literal{name: p.label, key: key, value: v, line: p.line}, p.line, p.line)
 			}
 		}
@@ -324,38 +358,36 @@ func (l *literals) endPart() {
 		}
 	}
 	top.parts = append(top.parts, p)
+	if p.key != "" && (top.open == '(' || top.open == '[' || top.open == '{' && p.label != "") {
+		top.key = cmp.Or(l.keys[p.label], p.key)
+	}
 }
 
-var nameOfValue = pattern.New(`^\*?[A-Za-z][A-Za-z0-9_]{2,60}$`)
+var nameOfValue = pattern.New(`^(?:\*?[A-Za-z][A-Za-z0-9_]{2,60}|(?i:do not use nla))$`)
 
-// around returns the key that a table is below: its head, or a part of the brackets around.
-func (l *literals) around(depth int) string {
-	for i := depth - 1; i >= 0 && i >= depth-4; i-- {
-		b := &l.stack[i]
-		if key := (lexeme{kind: 's', text: b.head}).asKey(); key != "" {
-			return key
-		}
-		if i < depth-1 && b.now.key != "" {
+// oneInterface is a variable of a program that holds the key above those of the interfaces.
+var oneInterface = pattern.New(`(?i)interfaces(?:key|path)?$`)
+
+// around returns the key that a name is below: that of the innermost brackets which have one.
+func (l *literals) around() string {
+	const outward = 4
+	for i := len(l.stack) - 1; i >= max(0, len(l.stack)-outward); i-- {
+		if b := &l.stack[i]; i < len(l.stack)-1 && b.now.key != "" {
 			return b.now.key
-		}
-		if b.open == 0 {
-			break
-		}
-		for k := len(b.parts) - 1; k >= 0 && k >= len(b.parts)-mostAhead; k-- {
-			if b.parts[k].key != "" && (b.open != '{' || b.parts[k].label != "") {
-				return b.parts[k].key
-			}
+		} else if b.key != "" {
+			return b.key
 		}
 	}
 	return ""
 }
 
-// near returns the key that was opened last, if it is not far.
+// near returns the key that was opened last, if it is not far: a guess, so that the key above those
+// of the interfaces stands for one of them.
 func (l *literals) near(at int) string {
 	if at-l.keyLine > keyReaches || !keyOfNetwork.MatchString(l.lastKey) {
 		return ""
 	}
-	if l.entered && strings.HasSuffix(strings.ToLower(l.lastKey), `\interfaces`) {
+	if strings.HasSuffix(strings.ToLower(l.lastKey), `\interfaces`) {
 		return l.lastKey + `\*`
 	}
 	return l.lastKey
@@ -391,10 +423,7 @@ func (l *literals) arguments(b *bracket, parts []part, at int) {
 			len(x.text) > longestName:
 			continue
 		case x.asKey() != "": // a key with the name at its end
-			key = x.asKey()
-			cut := strings.LastIndexByte(key, '\\')
-			key, name = key[:cut], key[cut+1:]
-			if _, ok := factOf(Windows, "registry:"+key+`\`+name); !ok {
+			if key, name = keyAndName(x.text); name == "" {
 				continue
 			}
 		case !nameOfValue.MatchString(name) || !l.mayBe(name, parts, at, i):
@@ -482,26 +511,15 @@ func (l *literals) valueBehind(b *bracket, parts []part, at, i int, whole bool) 
 	return "", decided, 0
 }
 
-// keyFor returns the key of a call: among its arguments, in the variable that it is a method of, in
-// the brackets around, or the last one that was opened.
+// keyFor returns the key of an argument: the nearest one before it, or that of the brackets around,
+// or the last one that was opened.
 func (l *literals) keyFor(parts []part, at int) string {
 	for k := at; k >= max(0, at-mostAhead); k-- {
 		if parts[k].key != "" {
 			return parts[k].key
 		}
 	}
-	depth := len(l.stack)
-	if depth > 1 {
-		if around := l.stack[depth-2].now; len(around.lexemes) > 0 {
-			if key := l.keyOf(around.lexemes[len(around.lexemes)-1].text); key != "" {
-				return key
-			}
-		}
-	}
-	if key := l.around(depth); key != "" {
-		return key
-	}
-	return l.near(parts[at].line)
+	return cmp.Or(l.around(), l.near(parts[at].line))
 }
 
 // endObject reads the fields of an object: a name, a value, and perhaps a key.
@@ -517,6 +535,10 @@ func (l *literals) endObject(b *bracket) {
 		}
 		last = p.line
 		v := p.data(l.numbers)
+		// registry_value { 'KEY\NAME':
+		if k, n := keyAndName(p.label); n != "" {
+			key, name, at = k, n, p.line
+		}
 		switch {
 		case fieldOfValue.MatchString(p.label) && v != "" && value == "":
 			value = v
@@ -528,12 +550,7 @@ func (l *literals) endObject(b *bracket) {
 		}
 	}
 	if name != "" && value != "" && !b.undone {
-		if key == "" {
-			key = l.around(len(l.stack))
-		}
-		if key == "" {
-			key = l.near(at)
-		}
+		key = cmp.Or(key, l.around(), l.near(at))
 		if key != "" || registryNamed(name) != "" {
 			l.find(b, literal{name: name, key: key, value: value, line: at}, first, last)
 		}

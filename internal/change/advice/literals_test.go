@@ -74,6 +74,40 @@ func TestLiterals(t *testing.T) {
 			[]string{tcpipParameters + "DefaultTTL = 64: still-right"}},
 		{"a file for a container", `echo RUN reg add HKLM\` + key + ` /v DefaultTTL /t REG_DWORD /d 64 /f`,
 			[]string{tcpipParameters + "DefaultTTL = 64: still-right"}},
+		{"a value whose name is in the title", "registry_value { 'HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\" +
+			"Services\\Tcpip6\\Parameters\\DisabledComponents':\n ensure => present,\n type => dword,\n data => '0xFF',\n}",
+			[]string{`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\DisabledComponents = 255: still-right`}},
+		{"names with arrows below a key", "windows_registry 'HKLM\\SYSTEM\\CurrentControlSet\\Services\\Lanmanserver\\" +
+			"Parameters' do\n values 'MaxMpxCt' => 800, 'MaxWorkItems' => 00002000\n type :dword\nend",
+			[]string{`registry:HKLM\SYSTEM\CurrentControlSet\Services\Lanmanserver\Parameters\MaxMpxCt = 800: still-right`,
+				`registry:HKLM\SYSTEM\CurrentControlSet\Services\Lanmanserver\Parameters\MaxWorkItems = 2000: still-right`}},
+		{"a backup that sets", "_backup.SetRegistryValue(\n@\"HKLM\\" + key + "\",\n\"DefaultTTL\",\n64,\n" +
+			"RegistryValueKind.DWord);\nresult.Success = true;",
+			[]string{tcpipParameters + "DefaultTTL = 64: still-right"}},
+		{"a name with blanks", `Root: "HKLM"; Subkey: "SYSTEM\CurrentControlSet\Services\Tcpip\QoS"; ValueType: string; ` +
+			`ValueName: "Do not use NLA"; ValueData: "1"; Flags: deletevalue`,
+			[]string{`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\QoS\Do not use NLA = 1: still-right`}},
+		{"the address of a number", "// winreg\nconst DWORD one = 1;\n" +
+			"::RegSetValueExW(sub, L\"TcpAckFrequency\", 0, REG_DWORD,\n" +
+			"reinterpret_cast<const BYTE*>(&one), sizeof(one));", []string{nic + "TcpAckFrequency = 1: still-right"}},
+		{"the path of an interface", "tcpPath := `" + key + "`\nnicPath := InterfacesKey + `\\` + nic.GUID\n" +
+			"nicKey, err := registry.OpenKey(registry.LOCAL_MACHINE, nicPath, registry.SET_VALUE)\n" +
+			"if err := nicKey.SetDWordValue(\"TcpAckFrequency\", 1); err != nil {",
+			[]string{nic + "TcpAckFrequency = 1: still-right"}},
+		{"a parameter with the name of a field", "$p = \"HKLM:\\" + key + "\"\n$all = @(\n" +
+			"@{ Path = $p; Name = \"MaxUserPort\"; Value = 65534 }\n)\n" +
+			"Set-ItemProperty -Path \"HKLM:\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\ServiceProvider\" " +
+			"-Name \"DnsPriority\" -Value 6",
+			[]string{tcpipParameters + "MaxUserPort = 65534: ignored",
+				`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\ServiceProvider\DnsPriority = 6: still-right`}},
+		{"the name of an interface in the call", "allPath = `" + key + "\\Interfaces`\n" +
+			"oneKey, err := registry.OpenKey(registry.LOCAL_MACHINE, allPath+`\\`+name, registry.SET_VALUE)\n" +
+			"oneKey.SetDWordValue(\"TcpAckFrequency\", 1)", []string{nic + "TcpAckFrequency = 1: still-right"}},
+		{"a call that is asked whether it worked", "const char *k = \"" + strings.ReplaceAll(key, `\`, `\\`) + "\";\n" +
+			"if (writeDword(k, L\"DefaultTTL\", 64) && ok) {", []string{tcpipParameters + "DefaultTTL = 64: still-right"}},
+		{"the key of a loop", "$t = @(\n@{Name=\"TcpAckFrequency\"; Value=1}\n)\nforeach ($x in $t) {\n" +
+			"New-ItemProperty `\n-Path \"HKLM:\\" + key + "\" `\n-Name $x.Name -Value $x.Value\n}",
+			[]string{tcpipParameters + "TcpAckFrequency = 1: ignored"}},
 		{"a sentence about a command", `Write-Host "Enable-NetAdapterRss is not supported here"`, nil},
 		{"not decided", `SetDword(@"` + key + `", "DefaultTTL", ttl);`, []string{": unknown"}},
 

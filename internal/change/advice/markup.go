@@ -53,7 +53,31 @@ var tableRule = pattern.New(`^\|?[\s:|+-]*-[\s:|+-]*$`)
 
 // columns are the words at the head of a column of values, best first. A table of what to set often
 // has a column of defaults as well.
-var columns = []string{"recommended", "suggested", "tuned", "optimal", "new", "set to", "setting", "value"}
+var columns = []string{"recommended", "suggested", "tuned", "optim", "new", "set to", "setting", "value"}
+
+// nameCell is the name of a value of the registry in a cell, perhaps with its data or a remark, and
+// dataCell begins with a number.
+var (
+	nameCell = pattern.New("^([A-Za-z]\\w{6,})[`*]*(?:\\s*=\\s*(\\w+)|\\s*\\(.*)?$")
+	dataCell = pattern.New("^[`*]*(0x[0-9a-fA-F]+|\\d+)\\b")
+)
+
+// registryRow reads a row for a value of the registry, in a page about it.
+func (r *reader) registryRow(cells []string) bool {
+	m := nameCell.FindStringSubmatch(cells[0])
+	if m == nil || !innerCapital.MatchString(m[1]) {
+		return false
+	}
+	full := registryNamed(m[1])
+	cells[0] = m[2]
+	for i, c := range cells {
+		if value := dataCell.FindStringSubmatch(c); value != nil && full != "" && (i == 0 || i >= r.valueColumn) {
+			r.add(Windows, full, number(value[1]))
+			return true
+		}
+	}
+	return full != "" && r.valueColumn >= len(cells)
+}
 
 // table reads a row of a table: the name in one cell, the value in the column that the head names,
 // or else the next.
@@ -75,6 +99,9 @@ func (r *reader) table(text string) bool {
 		}
 	}
 	if at < 0 {
+		if r.windows && len(cells) > 0 && r.registryRow(cells) {
+			return true
+		}
 		r.tableHead(cells)
 		return false
 	}
@@ -91,6 +118,9 @@ func (r *reader) table(text string) bool {
 // tableHead remembers which column holds the values.
 func (r *reader) tableHead(cells []string) {
 	r.valueColumn = 0
+	if len(cells) > 1 && strings.Contains(strings.ToLower(cells[1]), "default") {
+		r.valueColumn = len(cells) // it may have none, but for a column found below
+	}
 	for _, word := range columns {
 		for i, c := range cells {
 			if i > 0 && strings.Contains(strings.ToLower(c), word) && !strings.Contains(strings.ToLower(c), "default") {

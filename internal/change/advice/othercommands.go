@@ -210,7 +210,8 @@ func (r *reader) reg(c, _ command) bool {
 			data = w[i+1]
 		}
 	}
-	if name != "" && data != "" {
+	// /v "NAME"=dword:1, out of a .reg file: all of it becomes the name of an empty value.
+	if data != "" || strings.Contains(name, "=") {
 		key := shortHive(w[2])
 		if r.nicKeys[strings.ToLower(key)] {
 			key = nicClass + `\` + key

@@ -21,6 +21,7 @@ func Parse(data []byte) (Advice, error) {
 		tuned:      sysctlSection.MatchString(text),
 		nicKeys:    nicKeys(text),
 		writesKeys: writesByName.MatchString(text),
+		windows:    aboutRegistry.MatchString(text),
 		of:         interfaceFile{keyfile: keyfileHead.MatchString(text), netplan: netplanHead.MatchString(text)},
 	}
 	lines, physical := logicalLines(text)
@@ -57,11 +58,11 @@ type reader struct {
 	valueColumn int             // of the present table; 0: the column behind the name
 	pending     string          // sysctl whose value follows
 	nested      int             // commands within commands, and strings within strings
-	tableKey    string          // registry key of a table of PowerShell that is open
-	entry       record          // of a table, as far as it is read
 	fromTable   bool            // a table of values of the registry has been read
 	writesKeys  bool            // the text writes values of the registry
 	nicKeys     map[string]bool // variables of loops of a batch file that are keys of NICs
+	dwordOf     string          // value of the registry whose number may follow
+	windows     bool            // the text is about the registry or NICs of Windows
 	line        line
 	shown       string // the line as settings carry it
 }
@@ -97,7 +98,8 @@ func (r *reader) add(o OS, name, value string) {
 	// The line of a loop over a table says nothing beside the lines of the table, and a route is no
 	// setting.
 	isRegistry := strings.HasPrefix(name, "registry:")
-	if isRegistry && (r.fromTable && openName(name) || strings.Contains(strings.ToLower(name), `\persistentroutes\`)) {
+	if r.fromTable && (isRegistry && openName(name) || strings.Contains(name, "/$")) ||
+		isRegistry && strings.Contains(strings.ToLower(name), `\persistentroutes\`) {
 		return
 	}
 	// The star marks the keywords of NICs that Microsoft has standardised, wherever the key is from.
@@ -135,9 +137,8 @@ func (r *reader) read() {
 		}
 		return
 	}
-	if listInCode.MatchString(text) && r.within(text) || r.keyTable(text) || r.tableEntry(text) ||
-		r.namesOnly(text) || r.infLine(text) || r.commands(commands) || r.profile(text) ||
-		r.interfaceLine(text) || r.list(text) {
+	if listInCode.MatchString(text) && r.within(text) || r.namesOnly(text) || r.infLine(text) ||
+		r.commands(commands) || r.profile(text) || r.interfaceLine(text) || r.list(text) {
 		return
 	}
 	for _, form := range []func(string) bool{

@@ -36,10 +36,17 @@ var (
 	powerTable = pattern.New(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*(?:\[ordered\])?@\{\s*(.*)$`)
 	powerList  = pattern.New(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*@\(\s*(.*)$`)
 	tablePair  = pattern.New(`["']?\b([A-Za-z]\w*)["']?\s*=\s*("[^"]*"|'[^']*'|[$\w.-]+)`)
-	listWord   = pattern.New(`"([^"$]*)"|'([^']*)'`)
+	// pathOfRow is a command with a key of its own for the names of a table.
+	pathOfRow = pattern.New(`(?i)-path\s+["']?hk\w+:?\\.*-name\s+\$\w+\.\w`)
+	listWord  = pattern.New(`"([^"$]*)"|'([^']*)'`)
 
 	// powerCommand is a command of PowerShell in the quotes of another shell.
 	powerCommand = pattern.New(`(?i)^(?:@|call\s+)?(?:powershell|pwsh)(?:\.exe)?\s[^"]*-c(?:ommand)?\s+"`)
+
+	// quotedReg is a command of reg within a string, with a key that has quotes of its own.
+	quotedReg = pattern.New(`(?i)\breg(?:\.exe)?\s+add\s+\\"`)
+	// selectedName is the property that a pipeline goes on with as $_.DisplayName.
+	selectedName = pattern.New(`(?i)get-netadapteradvancedproperty\s[^|]*-displayname\s+("[^"]+"|'[^']+')`)
 
 	// foreachHead begins a loop of PowerShell, forHead one of a batch file.
 	foreachHead = pattern.New(`(?i)^foreach\s*\(\s*(\$\w+)\s+in\s+(@\([^()]*\)|\$\w+|["'][^()]*["'])\s*\)\s*\{\s*(.*)$`)
@@ -63,17 +70,37 @@ func newPowerScript(text string, lines []line) powerScript {
 	for _, m := range splatted.FindAllStringSubmatch(text, -1) {
 		used[m[1]] = true
 	}
+	head := 0
 	for i, l := range lines {
 		if m := powerTable.FindStringSubmatch(l.text); m != nil && used[m[1]] {
 			p.splat(m[1], m[2], lines[i:])
 		}
 		if m := powerList.FindStringSubmatch(l.text); m != nil {
 			if p.lists[m[1]] = listOf(m[2], lines[i+1:]); p.lists[m[1]] == nil {
-				p.tables[m[1]] = tablesIn(m[2], lines[i+1:])
+				p.tables[m[1]], head = tablesIn(m[2], lines[i+1:]), i
 			}
+		}
+		// A loop over the table before it.
+		if m := foreachHead.FindStringSubmatch(l.text); m != nil && len(p.tables[strings.TrimPrefix(m[2], "$")]) > 0 &&
+			i-head < mostLines {
+			p.keyInLoop(lines[head:i], lines[i:])
 		}
 	}
 	return p
+}
+
+// keyInLoop notes that the rows of a table are read where a loop uses them, because it has the key
+// that they are below.
+func (p *powerScript) keyInLoop(rows, loop []line) {
+	const reach = 12
+	for i := range min(len(loop), reach) {
+		if !pathOfRow.MatchString(loop[i].text) {
+			continue
+		}
+		for _, l := range rows {
+			p.body[l.number] = true
+		}
+	}
 }
 
 const (
@@ -180,8 +207,11 @@ func (s *script) powerLines(text string) []string {
 
 func (s *script) powerParts(text string) []string {
 	p := &s.power
-	if powerCommand.MatchString(text) {
+	if powerCommand.MatchString(text) || quotedReg.MatchString(text) {
 		text = strings.ReplaceAll(text, `\"`, "'")
+	}
+	if m := selectedName.FindStringSubmatch(text); m != nil {
+		text = strings.ReplaceAll(text, "$_.DisplayName", m[1])
 	}
 	if at := splatted.FindStringSubmatchIndex(text); at != nil && s.left > 0 {
 		if words := p.splats[text[at[2]:at[3]]]; words != "" {
@@ -307,66 +337,6 @@ func (s *script) keys(text string) {
 	}
 }
 
-// record is an entry of a table: a key of the registry, a name and a value, in any order.
-type record struct{ path, name, value string }
-
-var (
-	recordField = pattern.New(`(?i)(?:^|[\s{;,(])["']?(path|key|keypath|regpath|registrypath|name|valuename|property|` +
-		`value|data|valuedata)["']?\s*[=:]\s*(?:@?r?"([^"]*)"|'([^']*)'|(0x[0-9a-f]+|\d+)|\(?\[\w+\]\(?(0x[0-9a-f]+|\d+))`)
-	recordLine = pattern.New(`(?i)^(?:-\s+)?(path|name|data|value):\s*([^"'{\s].*)$`)
-)
-
-// tableEntry reads the fields of entries whose key is one of the registry, on one line or on
-// several.
-func (r *reader) tableEntry(text string) bool {
-	fields := recordField.FindAllStringSubmatch(text, -1)
-	if m := recordLine.FindStringSubmatch(text); m != nil && len(fields) == 0 { // of YAML
-		if strings.EqualFold(m[1], "path") {
-			r.entry = record{}
-		}
-		fields = [][]string{{"", m[1], strings.TrimSpace(m[2]), "", "", ""}}
-	}
-	used := false
-	for _, m := range fields {
-		value := m[2] + m[3] + m[4] + m[5]
-		switch field := strings.ToLower(m[1]); {
-		case strings.HasSuffix(field, "path") || field == "key":
-			if !isKey(value) {
-				continue
-			}
-			if r.entry.path != "" {
-				r.entry = record{}
-			}
-			r.entry.path = value
-		case strings.HasSuffix(field, "name") || field == "property":
-			r.entry.name = value
-		default:
-			r.entry.value = value
-		}
-		used = used || r.entry.path != ""
-		if e := r.entry; e.path != "" && e.name != "" && e.value != "" {
-			r.add(Windows, "registry:"+registryPathOf(e.path)+`\`+e.name, number(e.value))
-			r.fromTable = true
-			r.entry = record{}
-		}
-	}
-	if e := r.entry; e.path == "" && e.value != "" && r.writesKeys && innerCapital.MatchString(e.name) {
-		if name := registryNamed(e.name); name != "" { // the key is elsewhere
-			r.add(Windows, name, number(e.value))
-			r.fromTable, r.entry = true, record{}
-			return true
-		}
-	}
-	used = used || r.writesKeys && r.entry.name != "" && loneField.MatchString(text)
-	if strings.HasPrefix(text, "}") || strings.HasSuffix(text, "}") && len(fields) > 0 {
-		r.entry = record{}
-	}
-	return used && !slices.ContainsFunc(fields, func(m []string) bool { return m[0] == "" })
-}
-
-// loneField is a field of a table that says something about the entry.
-var loneField = pattern.New(`^\w+\s*=\s*["'].*["'],?;?$`)
-
 // keyOfRegistry is a key with its hive.
 var keyOfRegistry = pattern.New(`(?i)^(?:registry::)?hk(?:lm|cu|u|cr|ey_\w+):?\\`)
 
@@ -392,7 +362,14 @@ func inMachine(key string) string {
 var addReg = pattern.New(`(?i)^(hk(?:lm|cu|r)),\s*"([^"]+)",\s*"([^"]+)",\s*(?:0x[0-9a-f]+|%\w+%|\d*),\s*` +
 	`(0x[0-9a-f]+|\d+|(?:[0-9a-f]{2},){3}[0-9a-f]{2})$`)
 
+// templateLine is a line of a security template (learn.microsoft.com: secedit): type 4 is a number.
+var templateLine = pattern.New(`(?i)^machine\\(.+)=4,(\d+)$`)
+
 func (r *reader) infLine(text string) bool {
+	if m := templateLine.FindStringSubmatch(text); m != nil {
+		r.add(Windows, "registry:"+inMachine(m[1]), m[2])
+		return true
+	}
 	m := addReg.FindStringSubmatch(text)
 	if m == nil {
 		return false
@@ -414,11 +391,25 @@ var (
 	writesByName = pattern.New(`(?i)(?:set|new)-itemproperty|reg(?:\.exe)?\s+add|setvalueex|\.setvalue\(|` +
 		`["']hk\w+:?\\[^"']+["']\s*=\s*@\{`)
 	innerCapital = pattern.New(`[a-z][A-Z]|TTL|RSS`)
+	// oneOfTwo is a name and the one or the other number, by a condition of PowerShell.
+	oneOfTwo = pattern.New(`(?i)^["']?(\w+)["']?\s*=\s*(if\s*\(\$.*\{\s*\w+\s*\}\s*else\s*\{\s*\w+\s*\})$`)
+	// nicPair is a property of a NIC in a table of PowerShell, or in two cells of a page.
+	nicPair = pattern.New(`(?i)^["'|]\s*((?:interrupt moderation|energy.efficient|green ethernet|flow control|` +
+		`large send offload|\w+ buffers|receive side scaling|jumbo |\w+ checksum|\w+ \w*coalescing|power saving mode|` +
+		`rss base)[^"'|]*?)\s*["'|](?:\s*=\s*["'])?\s*(enabled|disabled|on|off|\d+)\s*["'|]`)
 )
 
 // namesOnly reads a line of a table that has the names of values and no key.
 func (r *reader) namesOnly(text string) bool {
+	if m := nicPair.FindStringSubmatch(text); m != nil && r.windows {
+		r.add(Windows, "adapter:*/"+m[1], m[2])
+		r.fromTable = true
+		return true
+	}
 	m := knownPair.FindStringSubmatch(text)
+	if m == nil {
+		m = oneOfTwo.FindStringSubmatch(text)
+	}
 	if m == nil || !r.writesKeys || len(m[1]) < 8 || !innerCapital.MatchString(m[1]) {
 		return false
 	}

@@ -33,6 +33,8 @@ var cmdlets = map[string]string{
 	"set-netadapteruso":              "",
 	"set-netadapterrss":              "",
 	"set-netadapterpowermanagement":  "",
+	"set-netadapterrdma":             "",
+	"set-netadapteripsecoffload":     "",
 	"set-smbclientconfiguration":     "",
 	"set-smbserverconfiguration":     "",
 	"new-netqospolicy":               "",
@@ -203,7 +205,7 @@ func (r *reader) cmdlet(c command) bool {
 	defer func() {
 		// A misspelt parameter, or one that is not known here.
 		if len(r.advice.Settings) == before && !strings.HasSuffix(c.name(), "itemproperty") &&
-			c.name() != "set-gpregistryvalue" {
+			c.name() != "set-gpregistryvalue" && !(r.fromTable && strings.Contains(r.shown, " $")) {
 			r.unread()
 		}
 	}()
@@ -211,7 +213,8 @@ func (r *reader) cmdlet(c command) bool {
 	case "set-netadapteradvancedproperty":
 		r.adapter(pairs)
 	case "set-netadapterrsc", "set-netadapterrss", "set-netadapterpowermanagement", "set-netadapterlso",
-		"set-netadapterchecksumoffload", "set-netadaptervmq", "set-netadapteruso":
+		"set-netadapterchecksumoffload", "set-netadaptervmq", "set-netadapteruso", "set-netadapterrdma",
+		"set-netadapteripsecoffload":
 		r.namedParameters("adapter:*/"+strings.TrimPrefix(c.name(), "set-netadapter")+".", pairs)
 	case "set-smbclientconfiguration":
 		r.namedParameters("smb:client/", pairs)
@@ -279,31 +282,6 @@ func (r *reader) namedParameters(prefix string, words []string) {
 	}
 }
 
-var (
-	tableOfKey = pattern.New(`(?i)^["'](hk\w+:?\\[^"']+)["']\s*=\s*@\{$`)
-	tableValue = pattern.New(`^["']?([A-Za-z]\w+)["']?\s*=\s*(0x[0-9a-fA-F]+|\d+)\s*;?$`)
-)
-
-// keyTable reads a table of PowerShell that has a registry key and, below it, names and numbers.
-func (r *reader) keyTable(text string) bool {
-	if m := tableOfKey.FindStringSubmatch(text); m != nil {
-		r.tableKey = shortHive(strings.Replace(m[1], ":", "", 1))
-		return true
-	}
-	if r.tableKey == "" {
-		return false
-	}
-	if strings.HasPrefix(text, "}") {
-		r.tableKey = ""
-		return true
-	}
-	m := tableValue.FindStringSubmatch(text)
-	if m != nil {
-		r.add(Windows, "registry:"+r.tableKey+`\`+m[1], number(m[2]))
-	}
-	return m != nil
-}
-
 // itemProperty reads Set-ItemProperty and New-ItemProperty. PropertyType is not asked, as the type
 // of reg add is not. The path, the name and the value may stand without their parameters, in this
 // order.
@@ -324,7 +302,7 @@ func (r *reader) itemProperty(words []string) {
 		case p == "-name" || p == "-valuename":
 			name = next
 			i++
-		case p == "-value" || p == "-dec": // -dec and -hex are of functions of scripts
+		case p == "-value" || p == "-dec" || p == "-dword": // -dec, -dword and -hex are of functions of scripts
 			value = next
 			i++
 		case p == "-hex":

@@ -12,7 +12,15 @@ import (
 var (
 	// a DWORD named NAME … NUMBER: the number may come in the next sentence.
 	dwordNamed = pattern.New(
-		`(?i)\b(?:DWORD|registry value|registry entry)(?:\s+value)?,?\s+(?:named|called)\s+["']?(\w+)["']?`)
+		`(?i)\b(?:(?:REG_)?DWORD|registry value|registry entry)(?:\s+value)?,?\s+(?:named|called)\s+["']?(\w+)["']?`)
+	// set the value to N, behind a sentence that names a DWORD.
+	valueSet = pattern.New(`(?i)\bset\s+(?:the|this|its)\s+value\s+to\s+(?:at\s+least\s+)?(?:decimal\s+)?` +
+		`["']?(0x[0-9a-f]+|\d+)\b`)
+	// NAME and set it to N, NAME then set its hexadecimal value to N.
+	andSet = pattern.New(`(?i)\b([a-z]\w+)["'”]?,?\s+(?:and|then)\s+set\s+(?:it|its\s+(?:\w+\s+)?value)\s+` +
+		`(?:also\s+)?to\s+["'“]?(0x[0-9a-f]+|[0-9a-f]{8}|\d+)\b`)
+	// NAME=N (DWORD, …
+	typeBehind = pattern.New("^[\"'`]?([A-Za-z]\\w+)[\"'`]?\\s*=\\s*(0x[0-9a-fA-F]+|\\d+)\\s*\\((?i:reg_)?(?i:dword)\\b")
 	// NAME should be set to N, set NAME to N, NAME must be N.
 	shouldBe = pattern.New(`\b([A-Za-z][\w.]*)["']?\s+(?:should|must)\s+be\s+(?:set\s+to\s+)?["']?(\d+)\b`)
 	setTo    = pattern.New(`\b(?i:set|change)\s+["']?([A-Za-z][\w.]*)["']?\s+to\s+["']?(\d+)\b`)
@@ -33,7 +41,14 @@ func (r *reader) prose(text string) bool {
 	if at := dwordNamed.FindStringSubmatchIndex(text); at != nil {
 		r.dword(text[at[2]:at[3]], text[at[1]:])
 	}
-	for _, form := range []*pattern.Pattern{shouldBe, setTo} {
+	if m := valueSet.FindStringSubmatch(text); m != nil && r.dwordOf != "" {
+		r.add(Windows, r.dwordOf, number(m[1]))
+		if n := len(r.advice.Unread) - 1; n >= 0 && strings.Contains(r.advice.Unread[n].Text, end(r.dwordOf)) {
+			r.advice.Unread = r.advice.Unread[:n]
+		}
+		r.dwordOf = ""
+	}
+	for _, form := range []*pattern.Pattern{shouldBe, setTo, andSet, typeBehind} {
 		for _, m := range form.FindAllStringSubmatch(text, -1) {
 			r.byName(m[1], m[2])
 		}
@@ -68,15 +83,18 @@ func (r *reader) dword(name, rest string) {
 			break
 		}
 	}
-	if all := wholeNumber.FindAllString(rest, 2); len(all) == 1 {
+	switch all := wholeNumber.FindAllString(rest, 2); len(all) {
+	case 1:
 		r.add(Windows, full, all[0])
 		return
+	case 0: // the next sentences may have it
+		r.dwordOf = full
 	}
 	r.unread()
 }
 
 // camel is a name that is no word of a language: TcpWindowSize, and not MTU.
-var camel = pattern.New(`^[A-Z][a-z0-9]+[A-Z]\w+$`)
+var camel = pattern.New(`^[A-Z]+[a-z0-9]+[A-Z]\w+$`)
 
 // byName adds a setting whose name can denote only one.
 func (r *reader) byName(name, value string) {
@@ -90,6 +108,9 @@ func (r *reader) byName(name, value string) {
 	}
 	for _, kind := range []string{"registry", "module"} {
 		if full, ok := bareNames()[kind][name]; ok {
+			if kind == "registry" {
+				value = registryWord(value)
+			}
 			r.add(bareOS[kind], full, value)
 			return
 		}

@@ -11,7 +11,9 @@ import (
 // "How to add, modify, or delete registry subkeys and values by using a .reg file",
 // learn.microsoft.com.
 var (
-	registryKey   = pattern.New(`^\[-?(HK[A-Z_]+(?:\\[^\]]*)?)\]$`)
+	registryKey = pattern.New(`^\[-?(HK[A-Z_]+(?:\\[^\]]*)?)\]$`)
+	// keyInCode is a key within the backquotes of a page, and perhaps a value behind it.
+	keyInCode     = pattern.New("`\\[(HK[A-Z_]+\\\\[^\\]]+)\\]([^`]*)`*$")
 	registryValue = pattern.New(`^(?:"((?:[^"\\]|\\.)*)"|@)\s*=\s*(.*)$`)
 )
 
@@ -23,8 +25,14 @@ var (
 // begin with the name of a hive.
 func (r *reader) registry(text string) bool {
 	if m := registryKey.FindStringSubmatch(text); m != nil {
-		r.key = shortHive(m[1])
+		r.key = strings.TrimRight(shortHive(m[1]), `\`)
 		return true
+	}
+	if m := keyInCode.FindStringSubmatch(text); m != nil {
+		r.key = shortHive(m[1])
+		if text = strings.TrimSpace(m[2]); text == "" {
+			return true
+		}
 	}
 	if r.key == "" {
 		return false
@@ -47,7 +55,7 @@ func (r *reader) registry(text string) bool {
 // A dword is 32 bits, in hexadecimal digits without a prefix; leading zeros are usual and may be
 // missing. Others (qword, hex lists) are of no setting that is known here.
 func registryNumber(s string) string {
-	s = strings.TrimSpace(s)
+	s = strings.TrimRight(strings.TrimSpace(s), "`")
 	if !strings.HasPrefix(s, `"`) {
 		s, _, _ = strings.Cut(s, ";") // a comment, which regedit takes at the beginning of a line only
 		s = strings.TrimSpace(s)
@@ -104,7 +112,7 @@ func (r *reader) writtenRegistry(text string) bool {
 		if full := registryNamed(name); full != "" {
 			key = full[len("registry:"):strings.LastIndex(full, `\`)]
 		} else {
-			key = `HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters`
+			key = strings.TrimSuffix(tcpipPath, `\`)
 		}
 	}
 	r.add(Windows, "registry:"+key+`\`+name, registryNumber(m[2]))

@@ -42,7 +42,7 @@ var (
 		`([A-Za-z_]\w*)=("[^"$` + "`" + `\\]*"|'[^']*'|[^\s;&|()$"'` + "`" + `<>\\]+)\s*(?:$|[;&}]|#|\s\w+=)`)
 	// assignedBatch and assignedPower are the same of a batch file and of PowerShell.
 	assignedBatch = pattern.New(`(?i)^@?set\s+"?([A-Za-z_]\w*)=([^"%!&|^]+)"?$`)
-	assignedPower = pattern.New(`^(?:\$(?:script|global):|my\s+\$|\$)([A-Za-z_]\w*)\s*=\s*` +
+	assignedPower = pattern.New(`^(?:\$(?:script|global):|my\s+\$|\$|const\s+)([A-Za-z_]\w*)\s*=\s*` +
 		`("[^"$` + "`" + `]*"|'[^']*'|\d+)\s*;?$`)
 	// anyAssignment is whatever may give a variable a value.
 	anyAssignment = pattern.New(`(?:^|[^\w.$/=-])\$?([A-Za-z_]\w*)(?:\[[^\]]*\])?\s?[-+*/|]?=(?:[^=~]|$)`)

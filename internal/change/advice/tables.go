@@ -26,7 +26,8 @@ import (
 //
 // "@os SYSTEM", "@source TEXT" and "@since RELEASE", the first release that defaults hold for,
 // apply to the lines below them. "closed PREFIX" declares that the file has every name directly
-// below the prefix; "listed PATTERN" declares it for names that no other fact knows.
+// below the prefix; "listed PATTERN" declares it for names that no other fact knows. "bare NAME" is
+// what its last part means where a text names no key.
 //
 //go:embed facts/*.tsv
 var tableFiles embed.FS
@@ -87,6 +88,7 @@ type tables struct {
 	facts  []fact
 	closed map[OS][]string // beginnings of names below which every name is known
 	listed map[OS][]string // patterns of which every name is known
+	bare   []string        // names that their last part alone stands for
 }
 
 // tablesOf parses them once.
@@ -125,6 +127,8 @@ func (t *tables) parse(text string) error {
 			t.closed[o] = append(t.closed[o], strings.ToLower(f[1]))
 		case len(f) == 2 && f[0] == "listed":
 			t.listed[o] = append(t.listed[o], strings.ToLower(f[1]))
+		case len(f) == 2 && f[0] == "bare":
+			t.bare = append(t.bare, f[1])
 		case len(f) != 5 || o == "" || source == "":
 			return fmt.Errorf("line %d: not five columns below a system and a source", n+1)
 		default:
