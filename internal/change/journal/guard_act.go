@@ -119,12 +119,13 @@ const firstPause = 5 * time.Millisecond
 
 // step does what is due, and returns how long to wait before the next step.
 func (g *watch) step(w *work) time.Duration {
+	began := g.options.Boottime()
 	err := g.act(w.cause)
 	var locked *LockedError
 	switch {
 	case err == nil:
 		w.failures, w.pause = 0, firstPause
-		if n := g.giveUp(w.cause); n > 0 {
+		if n := g.giveUp(w.cause, began); n > 0 {
 			// Recovery leaves it to processes of its network namespace.
 			w.failed = append(w.failed, fmt.Errorf("%s past the deadline cannot be reached", unit.Counted(n, "trial")))
 		}
@@ -151,12 +152,13 @@ func (g *watch) step(w *work) time.Duration {
 // withoutJournal does what was left to the journal: a value that may be a driver's rounding, and
 // what the system refused until now.
 func (g *watch) withoutJournal(cause string, why error) {
+	began := g.options.Boottime()
 	last, err := g.putBack(cause, true)
 	g.show(last)
 	done := append(slices.Clone(g.unrecorded), last...)
 	g.unrecorded = nil
 	text := fmt.Sprintf("the journal does not know yet what went back: %v", why)
-	if n := g.giveUp(cause); n > 0 {
+	if n := g.giveUp(cause, began); n > 0 {
 		text = fmt.Sprintf("%s could not be taken back: %v", unit.Counted(n, "trial"), errors.Join(err, why))
 	}
 	g.alarm(text)
@@ -178,11 +180,13 @@ func (g *watch) watched() []*entry {
 	return slices.DeleteFunc(g.left(), func(e *entry) bool { return g.givenUp[e.ID] })
 }
 
-// giveUp stops watching what is due and returns how many changes that are.
-func (g *watch) giveUp(cause string) int {
-	n, now := 0, g.options.Boottime()
+// giveUp stops watching what was due when an attempt began, and returns how many changes that are.
+// The attempt did not try what became due meanwhile: the changes of one command expire some
+// milliseconds apart, and storage takes longer.
+func (g *watch) giveUp(cause string, began time.Duration) int {
+	n := 0
 	for _, e := range g.watched() {
-		if cause != "" || now >= e.Expires {
+		if cause != "" || began >= e.Expires {
 			g.givenUp[e.ID] = true
 			n++
 		}

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/journal"
 )
@@ -336,4 +338,24 @@ func removeAll(b *bench, dir string) {
 		remove(b, dir+"/"+name)
 	}
 	remove(b, dir)
+}
+
+// TestNoticesAreLines: the next command shows each line once, although a guard left it at each
+// attempt, and nothing for the line that a full disk did not take.
+func TestNoticesAreLines(t *testing.T) {
+	for stored, want := range map[string][]string{
+		"":                  nil,
+		"\n":                nil,
+		"one\ntwo\none\n\n": {"one", "two"},
+		"cut":               {"cut"},
+	} {
+		mem := durable.NewMem()
+		open(t, options(mem, host(), &clock{})).Close()
+		if err := durable.Replace(mem, "/state/notices", []byte(stored), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, journal.TakeNotices(mem, "/state")); diff != "" {
+			t.Errorf("%q: %s", stored, diff)
+		}
+	}
 }

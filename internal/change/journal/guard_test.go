@@ -449,6 +449,30 @@ func TestGuardDeadlineMode(t *testing.T) {
 			}
 		})
 	})
+	t.Run("one that expires while another goes back", func(t *testing.T) {
+		// Each access to the storage takes 20 ms, so the second deadline passes at every step.
+		for later := 10 * time.Millisecond; later < time.Second; later += 10 * time.Millisecond {
+			synctest.Test(t, func(t *testing.T) {
+				s := &storage{}
+				b := newBenchOn(t, journal.Deadline, 0, s.on)
+				apply(t, b.writer, journal.Request{For: time.Minute}, rmem, "B")
+				apply(t, b.writer, journal.Request{For: time.Minute + later}, mtu, "9000")
+				b.say("detach")
+				b.die()
+				s.set(func(durable.Op) error {
+					time.Sleep(20 * time.Millisecond)
+					return nil
+				})
+				b.end("undone by guard: deadline passed", "undone by guard: deadline passed")
+				if t.Failed() {
+					t.Logf("%v later", later)
+				}
+			})
+			if t.Failed() {
+				return
+			}
+		}
+	})
 	t.Run("a refusal is tried again", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b, _ := start(t)
