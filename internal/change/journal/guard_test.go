@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -472,6 +473,70 @@ func TestGuardDeadlineMode(t *testing.T) {
 				return
 			}
 		}
+	})
+	t.Run("a refusal that lasts", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, _ := start(t)
+			until := b.clock.Boottime() + 40*time.Minute
+			b.host.before = func(op string, id knobID) error {
+				if op == "write" && id == mtu && b.clock.Boottime() < until {
+					return syscall.EROFS
+				}
+				return nil
+			}
+			b.say("detach")
+			b.die()
+			time.Sleep(3*time.Minute + 10*time.Second)
+			synctest.Wait()
+			if len(b.alarms()) != 1 || b.host.get(rmem) != "A" || b.host.get(mtu) != "9000" {
+				t.Errorf("alarms %q, knobs %v", b.alarms(), b.host.clone().values)
+			}
+			b.end("undone by guard: deadline passed", "undone by guard: deadline passed; finished by guard")
+			if now := b.clock.Boottime(); now > until+2*time.Minute {
+				t.Errorf("ended at %v", now)
+			}
+		})
+	})
+	t.Run("a refusal that lasts delays no other trial", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, _ := start(t)
+			b.host.before = func(op string, id knobID) error {
+				if op == "write" && id == rmem {
+					return syscall.EROFS
+				}
+				return nil
+			}
+			b.say("detach")
+			b.die()
+			time.Sleep(3*time.Minute + 2*time.Second)
+			synctest.Wait()
+			if b.host.get(mtu) != "1500" {
+				t.Errorf("2 s after the second deadline: %v", b.host.clone().values)
+			}
+			b.stop()
+			<-b.done
+		})
+	})
+	t.Run("a refusal that lasts, and the guard is asked to end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, _ := start(t)
+			b.host.before = func(op string, id knobID) error {
+				if op == "write" && id == mtu {
+					return syscall.EROFS
+				}
+				return nil
+			}
+			b.die()
+			time.Sleep(time.Minute)
+			if !b.running() {
+				t.Fatal("gave up")
+			}
+			b.stop()
+			time.Sleep(10 * time.Second)
+			if b.running() || b.host.get(rmem) != "A" {
+				t.Error("the guard stays")
+			}
+		})
 	})
 	t.Run("a refusal is tried again", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
