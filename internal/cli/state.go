@@ -39,6 +39,8 @@ const storagePatience = 20 * time.Second
 const (
 	lockTries = 40
 	lockPause = 50 * time.Millisecond
+	// Where the storage is frozen too, each try takes a second to find that out.
+	silentTries = 3
 )
 
 // openJournalWith is openJournal over another backend.
@@ -58,8 +60,8 @@ func (a *app) openJournalWith(backend knob.Backend, mode journal.Mode, side stri
 func openSoon(options journal.Options) (*journal.Journal, error) {
 	options.Patience = storagePatience
 	j, err := journal.Open(options)
-	for range lockTries - 1 {
-		if !errors.Is(err, journal.ErrLocked) {
+	for try := 1; try < lockTries && errors.Is(err, journal.ErrLocked); try++ {
+		if try == silentTries && errors.Is(err, journal.ErrSilent) {
 			break
 		}
 		time.Sleep(lockPause)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -59,6 +60,10 @@ func (c *session) commit(ctx context.Context, raw json.RawMessage) (any, error) 
 		return nil, err
 	}
 	queue := c.Listener.Expect(wire.NewToken(), 1)
+	// The token crosses the path in the clear: a stranger who reads it must neither confirm a change
+	// that locks the client out, nor take the client's place.
+	from, _ := netip.ParseAddr(c.ip) // unknown over ssh
+	queue.Admit(from)
 	c.commitment = &commitment{ids: body.IDs, queue: queue, until: time.Now().Add(c.confirmWithin),
 		lease: c.leaseEnd}
 	c.leaseEnd = c.commitment.until

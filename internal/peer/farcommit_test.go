@@ -3,7 +3,10 @@ package peer_test
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
+	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -156,5 +159,77 @@ func TestCommitOfAnOlderClient(t *testing.T) {
 	f.await("took back trial")
 	if v := f.value(rmem); v != original {
 		t.Errorf("the knob is %q", v)
+	}
+}
+
+// TestStrangerCannotConfirm has another host that has read the token of a commit on the path: its
+// connection neither confirms the commit nor takes the place of the client's.
+func TestStrangerCannotConfirm(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil)
+	conn, err := wire.Dial(t.Context(), f.addr, f.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ask := func(typ string, body, into any) {
+		t.Helper()
+		if err := conn.Send(t.Context(), typ, map[string]any{"id": 1, "body": body}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := conn.Receive(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reply struct {
+			Body  json.RawMessage `json:"body"`
+			Fault json.RawMessage `json:"fault"`
+		}
+		if err := json.Unmarshal(m.Body, &reply); err != nil || reply.Fault != nil {
+			t.Fatalf("%s: %s, %v", typ, m.Body, err)
+		}
+		if into == nil {
+			return
+		}
+		if err := json.Unmarshal(reply.Body, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask("hello", map[string]any{"protocol": peer.Protocol, "confirms": true}, nil)
+	var made struct {
+		IDs []string `json:"ids"`
+	}
+	ask("change.apply", map[string]any{"settings": []knob.Setting{{Knob: rmem, Value: larger}}}, &made)
+	var commit struct {
+		Token wire.Token `json:"token"`
+	}
+	ask("change.commit", map[string]any{"ids": made.IDs}, &commit)
+	stranger, err := wire.DialData(t.Context(), f.addr, commit.Token, 0,
+		wire.DataOptions{From: netip.MustParseAddr("127.0.0.2")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	// A stranger who is let in waits for the confirmation, and would wait for ever.
+	if err := stranger.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stranger.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("the stranger is let in: %v", err)
+	}
+	own, err := wire.DialData(t.Context(), f.addr, commit.Token, 0, wire.DataOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	exchanged := make(chan error, 1)
+	go func() {
+		_, err := own.Write(make([]byte, 64<<10))
+		_, readErr := io.CopyN(io.Discard, own, 64<<10)
+		exchanged <- errors.Join(err, readErr)
+	}()
+	ask("change.confirm", nil, nil)
+	if err := <-exchanged; err != nil || f.value(rmem) != larger {
+		t.Errorf("%v; the knob is %q", err, f.value(rmem))
 	}
 }

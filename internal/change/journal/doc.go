@@ -82,6 +82,7 @@
 // grows. At the deadline it tries the lock for a second, compares and writes the knobs by what it
 // remembers, and brings the journal up to date second, with two seconds for the storage. A value
 // that could be a driver's rounding is left to the journal, unless the journal is not available. A
+// knob that refuses its old value is tried again for an hour, or until the guard is asked to end. A
 // log that vanished, shrank or is damaged is never opened by the guard, which would hide the
 // damage; the alarm goes to the terminal, guard.log, syslog(3) and the next command. Open begins a
 // new journal only after the guards of the old one have taken back what they remember. The program

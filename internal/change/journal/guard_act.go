@@ -16,7 +16,7 @@ import (
 
 // endWriter ends a writer that lives but has passed its deadline: it hangs, is stopped, or slept
 // with the host.
-func (g *watch) endWriter() error {
+func (g *watch) endWriter(ctx context.Context) error {
 	g.say("deadline passed, and the writer lives: asking it to end")
 	// After SIGTERM a writer takes its trials back itself and reports that to its user.
 	g.config.EndWriter(false)
@@ -27,7 +27,7 @@ func (g *watch) endWriter() error {
 		select {
 		case message, alive := <-g.messages:
 			if !alive {
-				return g.takeBack(causeDeadline)
+				return g.takeBack(ctx, causeDeadline)
 			}
 			if g.hear(message); !g.overdue() {
 				g.say("too late: the deadline had passed")
@@ -40,7 +40,7 @@ func (g *watch) endWriter() error {
 				// A process that sleeps uninterruptibly in a driver or on its storage (state D)
 				// survives even SIGKILL until the call returns. The knobs do not wait for it.
 				g.alarm("the writer sleeps in the kernel and cannot be killed: going on without it")
-				return g.takeBack(causeDeadline)
+				return g.takeBack(ctx, causeDeadline)
 			}
 			g.say("the writer does not end: killing it")
 			g.config.EndWriter(true)
@@ -61,18 +61,24 @@ const (
 )
 
 // takeBack takes back every change of the session that is in trial or half done.
-func (g *watch) takeBack(cause string) error {
+func (g *watch) takeBack(ctx context.Context, cause string) error {
 	g.look()
 	if len(g.left()) == 0 {
 		return nil // The usual end: the writer has taken its trials back.
 	}
 	g.say("%s: taking trials back", cause)
-	return g.finish(context.Background(), cause)
+	return g.finish(ctx, cause)
 }
 
 // attempts is how often a guard tries what the system refuses, at intervals of watchStep: EBUSY of
-// an interface that is being reset, ENETDOWN, a full disk. These pass within seconds or not at all.
-const attempts = 5
+// an interface that is being reset, ENETDOWN, a full disk. These pass within seconds. What lasts
+// longer, such as a read-only /proc/sys, raises the alarm, and the guard tries again lateAttempts
+// times, at intervals of lateStep: on a host that stays alone no other process takes it back.
+const (
+	attempts     = 5
+	lateAttempts = 60
+	lateStep     = time.Minute
+)
 
 // finish stays with trials that have no writer any more, until none is left and the journal knows
 // the end of all. It takes a trial back at its deadline, with a cause at once. A context that ends
@@ -92,17 +98,31 @@ func (g *watch) finish(ctx context.Context, cause string) error {
 			wait = min(wait, e.Expires-g.options.Boottime())
 		}
 		if wait <= 0 || w.cause != "" || len(g.unrecorded) > 0 {
-			wait = g.step(&w)
+			wait = min(g.step(&w), g.untilNext())
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			g.say("%s: taking trials back", causeAsked)
-			w.cause, ctx = causeAsked, context.Background()
+			if w.asked = true; w.cause == "" {
+				g.say("%s: taking trials back", causeAsked)
+				w.cause = causeAsked
+			}
+			ctx = context.Background()
 		}
 	}
+}
+
+// untilNext returns the time until a trial that is not due yet is due, at most lateStep.
+func (g *watch) untilNext() time.Duration {
+	next, now := lateStep, g.options.Boottime()
+	for _, e := range g.watched() {
+		if e.Expires > now {
+			next = min(next, e.Expires-now)
+		}
+	}
+	return next
 }
 
 // work is how far a guard has come with trials that are due.
@@ -110,6 +130,8 @@ type work struct {
 	cause    string
 	pause    time.Duration // after the journal was found locked
 	failures int           // in a row
+	late     int           // attempts after the alarm
+	asked    bool          // to stop: no attempt comes after the alarm
 	failed   []error       // of what was given up
 }
 
@@ -119,12 +141,13 @@ const firstPause = 5 * time.Millisecond
 
 // step does what is due, and returns how long to wait before the next step.
 func (g *watch) step(w *work) time.Duration {
+	began := g.options.Boottime()
 	err := g.act(w.cause)
 	var locked *LockedError
 	switch {
 	case err == nil:
-		w.failures, w.pause = 0, firstPause
-		if n := g.giveUp(w.cause); n > 0 {
+		w.failures, w.late, w.pause = 0, 0, firstPause
+		if n := g.giveUp(w.cause, began); n > 0 {
 			// Recovery leaves it to processes of its network namespace.
 			w.failed = append(w.failed, fmt.Errorf("%s past the deadline cannot be reached", unit.Counted(n, "trial")))
 		}
@@ -142,25 +165,34 @@ func (g *watch) step(w *work) time.Duration {
 	if w.failures < attempts && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrSilent) {
 		return watchStep
 	}
-	w.failures = 0
-	w.failed = append(w.failed, err)
-	g.withoutJournal(w.cause, err)
-	return 0
+	return g.withoutJournal(w, err)
 }
 
 // withoutJournal does what was left to the journal: a value that may be a driver's rounding, and
-// what the system refused until now.
-func (g *watch) withoutJournal(cause string, why error) {
-	last, err := g.putBack(cause, true)
+// what the system refused until now. It returns how long to wait before the next step.
+func (g *watch) withoutJournal(w *work, why error) time.Duration {
+	began := g.options.Boottime()
+	last, err := g.putBack(w.cause, true)
 	g.show(last)
 	done := append(slices.Clone(g.unrecorded), last...)
 	g.unrecorded = nil
+	if err != nil && !w.asked && w.late < lateAttempts {
+		if w.late++; w.late == 1 {
+			text := fmt.Sprintf("not taken back yet, trying again for an hour: %v", err)
+			g.alarm(text)
+			g.note(append(notices(done), text))
+		}
+		return lateStep
+	}
+	w.failures = 0
+	w.failed = append(w.failed, why)
 	text := fmt.Sprintf("the journal does not know yet what went back: %v", why)
-	if n := g.giveUp(cause); n > 0 {
+	if n := g.giveUp(w.cause, began); n > 0 {
 		text = fmt.Sprintf("%s could not be taken back: %v", unit.Counted(n, "trial"), errors.Join(err, why))
 	}
 	g.alarm(text)
 	g.note(append(notices(done), text))
+	return 0
 }
 
 // note leaves lines for the next command, without waiting for storage that does not answer.
@@ -178,11 +210,13 @@ func (g *watch) watched() []*entry {
 	return slices.DeleteFunc(g.left(), func(e *entry) bool { return g.givenUp[e.ID] })
 }
 
-// giveUp stops watching what is due and returns how many changes that are.
-func (g *watch) giveUp(cause string) int {
-	n, now := 0, g.options.Boottime()
+// giveUp stops watching what was due when an attempt began, and returns how many changes that are.
+// The attempt did not try what became due meanwhile: the changes of one command expire some
+// milliseconds apart, and storage takes longer.
+func (g *watch) giveUp(cause string, began time.Duration) int {
+	n := 0
 	for _, e := range g.watched() {
-		if cause != "" || now >= e.Expires {
+		if cause != "" || began >= e.Expires {
 			g.givenUp[e.ID] = true
 			n++
 		}
@@ -225,6 +259,7 @@ func (g *watch) hold() (unlock func()) {
 	}
 	got, given := make(chan result, 1), make(chan struct{})
 	go func() {
+		awaitWrites(g.options)
 		for pause := 5 * time.Millisecond; ; pause = min(2*pause, lockPatience/4) {
 			lock, err := g.options.FS.Lock(lockPath(g.options.Dir))
 			if !errors.Is(err, ErrLocked) {
@@ -256,6 +291,12 @@ func (g *watch) hold() (unlock func()) {
 	}
 	return func() { _ = r.lock.Close() }
 }
+
+// awaitWrites returns when the storage of the state directory takes writes, or refuses them. The
+// kernel asks for permission to write before it looks for the name to remove, so this hangs on a
+// frozen file system, where the lock itself would be taken first: its holder hangs then, and keeps
+// it from every command until the thaw.
+func awaitWrites(o Options) { _ = o.FS.Remove(lockPath(o.Dir) + ".probe") } // No such file.
 
 // lockPatience is how long a guard waits for the lock before it writes knobs without it. The writer
 // ended just now, and the kernel needs some milliseconds to close its descriptors.
@@ -354,6 +395,7 @@ func (g *watch) recordOnce(cause string, done []Outcome) error {
 	}
 	got := make(chan result, 1)
 	go func() {
+		awaitWrites(g.options)
 		j, err := Open(g.options)
 		if err != nil {
 			got <- result{err: err}

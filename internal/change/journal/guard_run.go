@@ -221,12 +221,12 @@ func (g *watch) run(ctx context.Context) error {
 			// process holds the write end any longer. The write end is close-on-exec, so no child
 			// inherits it.
 			if !g.detached {
-				return g.takeBack(causeDied)
+				return g.takeBack(ctx, causeDied)
 			}
 			return g.finish(ctx, "")
 		case <-wait:
 			if g.mustEnd() {
-				return g.endWriter()
+				return g.endWriter(ctx)
 			}
 		case <-cancelled:
 			stop()

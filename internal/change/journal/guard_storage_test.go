@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/change/journal"
 )
@@ -69,9 +71,17 @@ func (s *storage) SyncDir(name string) error {
 	return s.FS.SyncDir(name)
 }
 
+// Lock hangs with the lock: flock(2) does not write, and what a holder writes after it does.
 func (s *storage) Lock(name string) (io.Closer, error) {
+	s.wait(false)
+	lock, err := s.FS.Lock(name)
 	s.wait(true)
-	return s.FS.Lock(name)
+	return lock, err
+}
+
+func (s *storage) Remove(name string) error {
+	s.wait(true)
+	return s.FS.Remove(name)
 }
 
 func (s *storage) hook(op durable.Op) error {
@@ -174,6 +184,12 @@ func TestGuardWithoutStorage(t *testing.T) {
 					synctest.Wait()
 					if alarmed := len(b.alarms()) > 0; alarmed == test.quiet {
 						t.Errorf("alarms: %q", b.alarms())
+					}
+					// A command that comes now does not wait for a guard whose storage hangs.
+					if lock, err := b.fsys.Lock("/state/lock"); err == nil {
+						lock.Close()
+					} else if name != "held by others" && !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("the lock: %v", err)
 					}
 					close(s.thaw)
 					if err := <-b.done; (err == nil) != test.quiet {
@@ -336,4 +352,24 @@ func removeAll(b *bench, dir string) {
 		remove(b, dir+"/"+name)
 	}
 	remove(b, dir)
+}
+
+// TestNoticesAreLines: the next command shows each line once, although a guard left it at each
+// attempt, and nothing for the line that a full disk did not take.
+func TestNoticesAreLines(t *testing.T) {
+	for stored, want := range map[string][]string{
+		"":                  nil,
+		"\n":                nil,
+		"one\ntwo\none\n\n": {"one", "two"},
+		"cut":               {"cut"},
+	} {
+		mem := durable.NewMem()
+		open(t, options(mem, host(), &clock{})).Close()
+		if err := durable.Replace(mem, "/state/notices", []byte(stored), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, journal.TakeNotices(mem, "/state")); diff != "" {
+			t.Errorf("%q: %s", stored, diff)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -446,6 +447,94 @@ func TestGuardDeadlineMode(t *testing.T) {
 			b.end("undone", "undone; the old value was there already", "undone")
 			if !strings.Contains(b.log.String(), fmt.Sprintf("process %d has open", os.Getpid())) {
 				t.Errorf("log:\n%s", b.log.String())
+			}
+		})
+	})
+	t.Run("one that expires while another goes back", func(t *testing.T) {
+		// Each access to the storage takes 20 ms, so the second deadline passes at every step.
+		for later := 10 * time.Millisecond; later < time.Second; later += 10 * time.Millisecond {
+			synctest.Test(t, func(t *testing.T) {
+				s := &storage{}
+				b := newBenchOn(t, journal.Deadline, 0, s.on)
+				apply(t, b.writer, journal.Request{For: time.Minute}, rmem, "B")
+				apply(t, b.writer, journal.Request{For: time.Minute + later}, mtu, "9000")
+				b.say("detach")
+				b.die()
+				s.set(func(durable.Op) error {
+					time.Sleep(20 * time.Millisecond)
+					return nil
+				})
+				b.end("undone by guard: deadline passed", "undone by guard: deadline passed")
+				if t.Failed() {
+					t.Logf("%v later", later)
+				}
+			})
+			if t.Failed() {
+				return
+			}
+		}
+	})
+	t.Run("a refusal that lasts", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, _ := start(t)
+			until := b.clock.Boottime() + 40*time.Minute
+			b.host.before = func(op string, id knobID) error {
+				if op == "write" && id == mtu && b.clock.Boottime() < until {
+					return syscall.EROFS
+				}
+				return nil
+			}
+			b.say("detach")
+			b.die()
+			time.Sleep(3*time.Minute + 10*time.Second)
+			synctest.Wait()
+			if len(b.alarms()) != 1 || b.host.get(rmem) != "A" || b.host.get(mtu) != "9000" {
+				t.Errorf("alarms %q, knobs %v", b.alarms(), b.host.clone().values)
+			}
+			b.end("undone by guard: deadline passed", "undone by guard: deadline passed; finished by guard")
+			if now := b.clock.Boottime(); now > until+2*time.Minute {
+				t.Errorf("ended at %v", now)
+			}
+		})
+	})
+	t.Run("a refusal that lasts delays no other trial", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, _ := start(t)
+			b.host.before = func(op string, id knobID) error {
+				if op == "write" && id == rmem {
+					return syscall.EROFS
+				}
+				return nil
+			}
+			b.say("detach")
+			b.die()
+			time.Sleep(3*time.Minute + 2*time.Second)
+			synctest.Wait()
+			if b.host.get(mtu) != "1500" {
+				t.Errorf("2 s after the second deadline: %v", b.host.clone().values)
+			}
+			b.stop()
+			<-b.done
+		})
+	})
+	t.Run("a refusal that lasts, and the guard is asked to end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, _ := start(t)
+			b.host.before = func(op string, id knobID) error {
+				if op == "write" && id == mtu {
+					return syscall.EROFS
+				}
+				return nil
+			}
+			b.die()
+			time.Sleep(time.Minute)
+			if !b.running() {
+				t.Fatal("gave up")
+			}
+			b.stop()
+			time.Sleep(10 * time.Second)
+			if b.running() || b.host.get(rmem) != "A" {
+				t.Error("the guard stays")
 			}
 		})
 	})

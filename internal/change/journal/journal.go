@@ -276,6 +276,9 @@ func openSilent(options Options, silent silence) (*Journal, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = silence{silent.within, true} // no journal yet, and none can be made
 	}
+	if errors.Is(err, ErrLocked) {
+		err = fmt.Errorf("%w; %w", err, silence{silent.within, true})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}

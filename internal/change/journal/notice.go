@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/linerate/linerate/internal/base/durable"
@@ -63,5 +64,13 @@ func TakeNotices(fsys durable.FS, dir string) []string {
 	if err != nil {
 		return nil
 	}
-	return strings.Split(strings.TrimSpace(string(data)), "\n")
+	// A guard that tries again leaves the same line again, and a full disk takes the file without a
+	// line.
+	var lines []string
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }

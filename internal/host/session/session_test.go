@@ -2,6 +2,8 @@ package session
 
 import (
 	"net/netip"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -24,11 +26,12 @@ func TestAddress(t *testing.T) {
 		"1/stat":     file("1 (init) S 0 1"),
 		"60/stat":    file("60 (loop) S 60 1"),
 	}
-	if got, ok := address(proc, 40); !ok || got != netip.MustParseAddr("192.0.2.7") {
-		t.Errorf("got %v, %v", got, ok)
+	client, own, ok := addresses(proc, 40)
+	if !ok || own != netip.MustParseAddr("192.0.2.7") || client != netip.MustParseAddr("192.0.2.9") {
+		t.Errorf("got %v, %v, %v", client, own, ok)
 	}
 	for _, pid := range []int{50, 1, 60, 99} {
-		if got, ok := address(proc, pid); ok {
+		if _, got, ok := addresses(proc, pid); ok {
 			t.Errorf("process %d: %v", pid, got)
 		}
 	}
@@ -47,6 +50,29 @@ func TestBelow(t *testing.T) {
 		if diff := cmp.Diff(want, below(class, name)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// TestBelowTwo: an address on lo says nothing of the NIC, which the way to the client names.
+func TestBelowTwo(t *testing.T) {
+	t.Parallel()
+	class := fstest.MapFS{"bond0/lower_eth0/x": file(""), "lo/mtu": file("65536")}
+	for want, names := range map[string][]string{
+		"lo bond0 eth0": {"lo", "bond0"}, "bond0 eth0": {"bond0", "eth0"}, "eth0": {"eth0", "eth0"}, "": {"", ""},
+	} {
+		if got := strings.Join(below(class, names...), " "); got != want {
+			t.Errorf("%q: %s", names, got)
+		}
+	}
+}
+
+func TestWay(t *testing.T) {
+	t.Parallel()
+	if got := way(netip.Addr{}); got != "" {
+		t.Errorf("to no address: %q", got)
+	}
+	if got := way(netip.MustParseAddr("127.0.0.1")); runtime.GOOS == "linux" && got != "lo" {
+		t.Errorf("to this host: %q", got)
 	}
 }
 
