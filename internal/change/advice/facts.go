@@ -56,8 +56,8 @@ type history struct {
 // rule is a verdict under conditions, all of which must apply.
 //
 // Why is what the setting does on the releases that the rule is for, and not what the page
-// believed. Today is a command, a name or a value to type, or "leave it out", which is also what an
-// ignored setting and one with the value of the default have if the file says nothing.
+// believed. Today is a command, a name or a value to type, or "leave it out". A file may leave out
+// both for the value of the default, and Today for an ignored setting, see complete.
 type rule struct {
 	Since  string   `json:"since,omitempty"`  // first release that it holds for
 	Before string   `json:"before,omitempty"` // first release that it no longer holds for
@@ -68,7 +68,7 @@ type rule struct {
 	StartBelow *int64  `json:"start_below,omitempty"`
 	Unless     string  `json:"unless,omitempty"` // NAME=VALUE: the text itself sets this, so that the rule does not hold
 	Verdict    Verdict `json:"verdict"`
-	Why        string  `json:"why"`
+	Why        string  `json:"why,omitempty"`
 	Today      string  `json:"today,omitempty"`
 	Source     string  `json:"source,omitempty"`
 }
@@ -144,6 +144,9 @@ func (f *fact) complete() {
 		}
 		if r.Today == "" && (r.Verdict == Ignored || r.Verdict == NowDefault) {
 			r.Today = "leave it out"
+		}
+		if r.Why == "" && r.Verdict == NowDefault {
+			r.Why = "That is the default."
 		}
 	}
 }
