@@ -41,6 +41,10 @@ func (c *conductor) assemble(before, busy, after *host.Counters) {
 	r.ThroughputBitsPerSec = rate(r.Bytes, r.DurationSeconds)
 	if c.spec.Direction == traffic.Bidir {
 		r.UpBitsPerSec, r.DownBitsPerSec = rate(up, r.DurationSeconds), rate(down, r.DurationSeconds)
+		if c.up.at > 0 { // the far end ends its direction by its own clock
+			r.UpBitsPerSec, r.DownBitsPerSec = rate(up, c.up.at.Seconds()), rate(down, c.down.at.Seconds())
+			r.ThroughputBitsPerSec = r.UpBitsPerSec + r.DownBitsPerSec
+		}
 	}
 	c.path()
 	socket := c.datagrams()

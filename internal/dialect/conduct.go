@@ -45,8 +45,7 @@ type conductor struct {
 	flows     []*flow
 	failed    chan ended
 	started   time.Time
-	acked     int64         // bytes that the far end had acknowledged at the last look, see look
-	ackedAt   time.Duration // when they were seen to rise last, since started; 0: no look yet
+	up, down  moved         // as of the last look
 	stopped   time.Duration // when everything had arrived, since started
 	last      time.Duration // end of the previous interval
 	lastBytes int64
@@ -197,7 +196,7 @@ func (c *conductor) conduct(ctx context.Context) error {
 			// The workers are not woken: that would shut the connections, and a sender checks its
 			// phase five times a second.
 			c.look()
-			c.ackedAt = c.elapsed()
+			c.up.at, c.down.at = c.elapsed(), c.elapsed()
 			c.out.Set(engine.Stopped)
 			last.Reset(pollEvery)
 		case <-last.C:
@@ -230,24 +229,37 @@ func (c *conductor) conduct(ctx context.Context) error {
 		}
 	}
 	c.stopped = c.elapsed()
-	if len(c.test.Receivers()) == 0 && c.ackedAt > 0 {
+	if len(c.test.Senders()) > 0 && c.up.at > 0 {
 		c.look()
-		c.stopped = c.ackedAt
+		c.stopped = max(c.up.at, c.down.at)
 	}
 	c.cut(c.stopped)
 	return nil
 }
 
-// look notes when the bytes of all senders that have arrived, as far as this host knows, rose last.
-// A sender with a rate sleeps until its next block is due, and finds only then that the time is
-// over: that sleep is no part of the rate.
+// moved is what has arrived in one direction, as far as this host knows, and when that was seen to
+// rise last, since the start; 0: there was no look yet.
+type moved struct {
+	bytes int64
+	at    time.Duration
+}
+
+// look notes when the bytes of each direction rose last. A sender with a rate sleeps until its next
+// block is due, and finds only then that the time is over: that sleep is no part of the rate.
 func (c *conductor) look() {
-	var bytes int64
-	for _, w := range c.test.Senders() {
-		bytes += carried(w)
+	var up, down int64
+	for _, f := range c.flows {
+		if f.Role == engine.Sender {
+			up += carried(f.Worker)
+		} else {
+			down += carried(f.Worker)
+		}
 	}
-	if bytes != c.acked {
-		c.acked, c.ackedAt = bytes, c.elapsed()
+	if up != c.up.bytes {
+		c.up = moved{up, c.elapsed()}
+	}
+	if down != c.down.bytes {
+		c.down = moved{down, c.elapsed()}
 	}
 }
 
@@ -273,7 +285,7 @@ func (c *conductor) endSending(ctx context.Context) error {
 		for _, w := range c.test.Senders() {
 			waiting = waiting || !settled(w)
 		}
-		if c.ackedAt > 0 {
+		if c.up.at > 0 {
 			c.look()
 		}
 		switch {
