@@ -126,7 +126,10 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(explainFlag)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		a.json = a.json || asksJSON(a.args)
+		return explainFlag(c, err)
+	})
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version, as 'linerate version' does")
 	flags := root.PersistentFlags()
 	flags.BoolVarP(&a.json, "json", "J", false, "print one JSON document on standard output and nothing else")

@@ -51,6 +51,20 @@ func (e flagError) Unwrap() error { return e.error }
 // Hint returns what the user can do next.
 func (e flagError) Hint() string { return e.hint }
 
+// asksJSON reports whether arguments ask for JSON. The parser of flags stops at a mistake, and what
+// stands behind it counts too.
+func asksJSON(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "-J", "--json", "--json-lines":
+			return true
+		case "--": // what follows is another command's
+			return false
+		}
+	}
+	return false
+}
+
 // explainFlag turns an error of the flag library into a sentence of linerate with a hint.
 func explainFlag(c *cobra.Command, err error) error {
 	hint := fmt.Sprintf("`%s --help` lists the flags", c.CommandPath())
