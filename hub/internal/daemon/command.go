@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -46,6 +47,7 @@ type app struct {
 	in       io.Reader
 	out, err io.Writer
 	env      func(string) string
+	args     []string // as typed, without the program's name
 	json     bool
 
 	unknown error // the command whose help was asked for does not exist
@@ -73,9 +75,9 @@ func (e usageError) Unwrap() error { return e.error }
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	a := &app{in: in, out: out, err: visible.NewWriter(errw, false), env: os.Getenv}
+	a := &app{in: in, out: out, err: visible.NewWriter(errw, false), env: os.Getenv, args: args[1:]}
 	root := a.rootCommand()
-	root.SetArgs(args[1:])
+	root.SetArgs(a.args)
 	return a.finish(cmp.Or(root.ExecuteContext(ctx), a.unknown))
 }
 
@@ -170,7 +172,10 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(explainFlag)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		a.json = a.json || slices.Contains(a.args, "--json") // also behind the mistake
+		return explainFlag(c, err)
+	})
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document, and errors as JSON")
 	root.PersistentFlags().StringVar(&f.config, "config", "",
 		"configuration file (default hub.yaml in /etc/linerate-hub, if it exists)")
