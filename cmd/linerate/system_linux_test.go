@@ -427,8 +427,8 @@ func (h *host) persist() {
 func (h *host) persistHalfway() {
 	h.t.Helper()
 	h.sh(`file=/etc/systemd/network/60-linerate-enp0s3.link.d/90-linerate-0010.conf
-		linerate set --allow d3 --yes ethtool:enp0s3/ring.tx=512
 		# linerate refuses a guard that an overloaded emulator keeps from answering, and changes nothing.
+		until linerate set --allow d3 --yes ethtool:enp0s3/ring.tx=512; do sleep 1; done
 		until linerate set --for 10m sysctl:net.ipv4.tcp_frto=1; do sleep 1; done
 		systemd-run --quiet --unit=halfway -E PATH=$PATH strace -f -o /run/strace -P $file -e trace=/rename \
 			-e inject=/rename:delay_exit=600000000 linerate persist 10
