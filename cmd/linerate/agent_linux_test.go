@@ -64,7 +64,8 @@ func (h *host) agent() {
 	h.sh("echo linerate:x:987: >>/etc/group")
 	h.ship("systemd/linerate-agent.socket", "/etc/systemd/system")
 	h.ship("systemd/linerate-agent.service", "/etc/systemd/system")
-	h.sh(`until linerate set --yes sysctl:net.ipv4.tcp_sack=0; do sleep 1; done; mkdir -pm 700 /var/lib/linerate/runs; umask 077
+	h.sh(`until linerate set --yes sysctl:net.ipv4.tcp_sack=0; do sleep 1; done
+		mkdir -pm 700 /var/lib/linerate/runs; umask 077
 		echo '{"schema": "linerate.tune/1"}' >/var/lib/linerate/runs/20261122-110000-0001.json
 		systemctl daemon-reload; systemctl start linerate-agent.socket`)
 	h.says(`stat -c '%a %U %G' /run/linerate /run/linerate/agent.sock

@@ -345,6 +345,16 @@ func TestGuardIgnoresTheDate(t *testing.T) {
 	}
 }
 
+// readOnly refuses to write a knob.
+func readOnly(knob knobID) func(op string, id knobID) error {
+	return func(op string, id knobID) error {
+		if op == "write" && id == knob {
+			return syscall.EROFS
+		}
+		return nil
+	}
+}
+
 func TestGuardDeadlineMode(t *testing.T) {
 	start := func(t *testing.T) (*bench, []journal.Change) {
 		b := newBench(t, journal.Deadline, 0)
@@ -500,12 +510,7 @@ func TestGuardDeadlineMode(t *testing.T) {
 	t.Run("a refusal that lasts delays no other trial", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b, _ := start(t)
-			b.host.before = func(op string, id knobID) error {
-				if op == "write" && id == rmem {
-					return syscall.EROFS
-				}
-				return nil
-			}
+			b.host.before = readOnly(rmem)
 			b.say("detach")
 			b.die()
 			time.Sleep(3*time.Minute + 2*time.Second)
@@ -520,12 +525,7 @@ func TestGuardDeadlineMode(t *testing.T) {
 	t.Run("a refusal that lasts, and the guard is asked to end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b, _ := start(t)
-			b.host.before = func(op string, id knobID) error {
-				if op == "write" && id == mtu {
-					return syscall.EROFS
-				}
-				return nil
-			}
+			b.host.before = readOnly(mtu)
 			b.die()
 			time.Sleep(time.Minute)
 			if !b.running() {

@@ -63,6 +63,23 @@ func TestByteByByte(t *testing.T) {
 	slowly("\x10")
 }
 
+// exchange sends the results of a client, and returns those of the server.
+func exchange(t *testing.T, c net.Conn, own string, streams int) results {
+	t.Helper()
+	if err := (control{conn: c}).writeMessage([]byte(own), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	body, err := (control{conn: c}).readMessage(1<<20, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := decodeResults(body, streams)
+	if err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	return r
+}
+
 // TestAgreedTimeEndsTheCount sends on one of two streams what was still under way when the test
 // ended. It belongs to no rate of that time, however long a slow stream goes on. Of an amount it
 // counts.
@@ -103,21 +120,11 @@ func TestAgreedTimeEndsTheCount(t *testing.T) {
 			}
 			results := `{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,"sender_has_retransmits":-1,` +
 				`"streams":[` + message(1, 1000) + "," + message(3, 100_000) + `]}`
-			if err := (control{conn: c}).writeMessage([]byte(results), time.Minute); err != nil {
-				t.Fatal(err)
-			}
-			body, err := (control{conn: c}).readMessage(1<<20, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := decodeResults(body, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := exchange(t, c, results, 2)
 			// A server that had no CPU for a second may have read nothing in time.
 			got := r.Streams[0].Bytes + r.Streams[1].Bytes
 			if got > want || got < want && strings.Contains(amount, "num") {
-				t.Errorf("%d bytes counted, want %d: %s", got, want, body)
+				t.Errorf("%d bytes counted, want %d: %+v", got, want, r)
 			}
 		})
 	}
@@ -265,19 +272,8 @@ func TestDatagramsEndTheCount(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	results := `{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,"sender_has_retransmits":-1,"streams":[` +
 		`{"id":1,"bytes":1000,"retransmits":-1,"jitter":0,"errors":0,"packets":10}]}`
-	if err := (control{conn: c}).writeMessage([]byte(results), time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	body, err := (control{conn: c}).readMessage(1<<20, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := decodeResults(body, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := r.Streams[0]; s.Packets != 10 || s.EndSeconds > most.Seconds() {
-		t.Errorf("%d datagrams in %.3f s, want 10 in %v at most: %s", s.Packets, s.EndSeconds, most, body)
+	if s := exchange(t, c, results, 1).Streams[0]; s.Packets != 10 || s.EndSeconds > most.Seconds() {
+		t.Errorf("%d datagrams in %.3f s, want 10 in %v at most", s.Packets, s.EndSeconds, most)
 	}
 }
 
