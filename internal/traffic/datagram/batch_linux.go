@@ -209,8 +209,10 @@ type inbox struct {
 	window int // receive buffer in bytes
 
 	singles   int           // messages since singlesAt, of a receiver with one per call
-	singlesAt time.Duration // sys.Monotonic
+	singlesAt time.Duration // by clock
 	idle      bool          // nothing has arrived since the last nap
+
+	clock func() time.Duration // sys.Monotonic, or the clock of a test
 }
 
 // How a receiver rests while messages arrive fast. If it waited in the socket, the kernel would
@@ -248,7 +250,10 @@ func (s *Socket) newInbox(o ReceiveOptions) (*inbox, Batch, error) {
 			batch = BatchMMsg
 		}
 	}
-	i := &inbox{fd: s.fd, spin: s.busyPoll, scratch: make([]byte, sys.ErrorScratchBytes), nap: longestNap}
+	i := &inbox{
+		fd: s.fd, spin: s.busyPoll, scratch: make([]byte, sys.ErrorScratchBytes), nap: longestNap,
+		clock: sys.Monotonic,
+	}
 	_, i.window = s.Buffers()
 	switch batch {
 	case BatchGSO:
@@ -282,7 +287,7 @@ func (i *inbox) receiveSingle() (int, error) {
 	if n == 1 {
 		i.idle = false
 		if i.singles++; i.singles == manySingles {
-			now := sys.Monotonic()
+			now := i.clock()
 			i.hot, i.singles, i.singlesAt = now-i.singlesAt < manyTime, 0, now
 		}
 		return n, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/kernel/sys"
@@ -49,7 +50,9 @@ func TestSingleReceiverNaps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	in.hot, in.singlesAt = true, sys.Monotonic()
+	var now time.Duration
+	in.clock = func() time.Duration { return now }
+	in.hot = true
 	send()
 	expect("a message", 1, true)
 	expect("all taken, so a nap", 0, true)
@@ -61,10 +64,10 @@ func TestSingleReceiverNaps(t *testing.T) {
 	expect("from sleep", 1, false)
 
 	// The count of messages, and the clock, decide about the next ones.
-	in.singles, in.singlesAt = manySingles-1, sys.Monotonic()-2*manyTime
+	in.singles, now = manySingles-1, manyTime
 	send()
 	expect("too slow", 1, false)
-	in.singles, in.singlesAt = manySingles-1, sys.Monotonic()+manyTime // as if no time had passed
+	in.singles, now = manySingles-1, 2*manyTime-time.Nanosecond
 	send()
 	expect("fast", 1, true)
 }
