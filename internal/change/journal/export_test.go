@@ -27,3 +27,6 @@ func AwaitSteps(answer <-chan int, steps <-chan time.Time, n int) (int, bool) {
 
 // SendTo sends a message to a guard behind a pipe.
 func SendTo(life lifeline, message string) error { return (&Guard{life: life}).send(message) }
+
+// Handshake waits for a guard to answer.
+var Handshake = handshake

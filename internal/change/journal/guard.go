@@ -26,7 +26,8 @@ type GuardOptions struct {
 	Exe string
 	// Args precede the guard command.
 	Args []string
-	// Handshake is how long the guard may take to answer; 0 means 10 s.
+	// Handshake is how long the guard may take to answer; 0 means 10 s. A guard that uses its
+	// processor meanwhile has six times as long.
 	Handshake time.Duration
 
 	Dir     string
@@ -123,7 +124,7 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 		defer close(guard.exited)
 		_ = command.Wait() // Reaps the process; its log has the reason why it ended.
 	}()
-	if err := handshake(ctx, ready, o.Handshake); err != nil {
+	if err := handshake(ctx, ready, o.Handshake, func() uint64 { return processWork(guard.pid) }); err != nil {
 		_ = command.Process.Kill()
 		_ = life.Close()
 		<-guard.exited
@@ -141,8 +142,13 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 	return guard, nil
 }
 
-// handshake waits for the one line that the guard sends.
-func handshake(ctx context.Context, ready io.Reader, patience time.Duration) error {
+// workingStretches is how many times the patience of a handshake a guard has that uses its
+// processor: on a small board beside other work, the start of a program can take half a minute.
+const workingStretches = 6
+
+// handshake waits for the one line that the guard sends. Work returns how much of a processor the
+// guard has used so far.
+func handshake(ctx context.Context, ready io.Reader, patience time.Duration, work func() uint64) error {
 	if patience <= 0 {
 		patience = 10 * time.Second
 	}
@@ -159,12 +165,22 @@ func handshake(ctx context.Context, ready io.Reader, patience time.Duration) err
 		read <- answer{line, err}
 	}()
 	defer context.AfterFunc(ctx, func() { read <- answer{err: ctx.Err()} })()
-	got, answered := awaitFor(read, patience)
+	var got answer
+	var waited time.Duration
+	answered := false
+	for used, stretch := work(), 0; !answered && stretch < workingStretches; stretch++ {
+		got, answered = awaitFor(read, patience)
+		waited += patience
+		before := used
+		if used = work(); used <= before {
+			break // it hangs
+		}
+	}
 	switch line := strings.TrimSpace(got.line); {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case !answered:
-		return fmt.Errorf("no answer within %v", patience)
+		return fmt.Errorf("no answer within %v", waited)
 	case line == messageReady:
 		return nil
 	case line != "":

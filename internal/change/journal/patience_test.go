@@ -1,7 +1,10 @@
 package journal_test
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -65,6 +68,36 @@ func TestPauseIsOneStep(t *testing.T) {
 			t.Errorf("without patience: %t after %v", ok, time.Since(began))
 		}
 	})
+}
+
+// TestWorkingGuardHasLonger: the writer waits for a guard whose start takes long, as in a starved
+// guest, while it uses its processor. It gives one up that hangs, or that works for a minute.
+func TestWorkingGuardHasLonger(t *testing.T) {
+	const patience = 10 * time.Second
+	for name, c := range map[string]struct {
+		works, answers time.Duration // how long it uses its processor, and when it answers
+		waited         time.Duration
+		want           string
+	}{
+		"slow":         {35 * time.Second, 35 * time.Second, 35 * time.Second, ""},
+		"hangs":        {0, time.Hour, patience, "no answer within 10s"},
+		"hangs later":  {15 * time.Second, time.Hour, 3 * patience, "no answer within 30s"},
+		"never ready":  {time.Hour, time.Hour, 6 * patience, "no answer within 1m0s"},
+		"busy and not": {25 * time.Second, 29 * time.Second, 29 * time.Second, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ready, guard := io.Pipe()
+			defer ready.Close()
+			time.AfterFunc(c.answers, func() { _, _ = io.WriteString(guard, "ready\n") })
+			began := time.Now()
+			err := journal.Handshake(t.Context(), ready, patience, func() uint64 {
+				return uint64(min(time.Since(began), c.works))
+			})
+			if waited := time.Since(began); waited != c.waited || fmt.Sprint(err) != cmp.Or(c.want, "<nil>") {
+				t.Errorf("%s: %v after %v, want %q after %v", name, err, waited, c.want, c.waited)
+			}
+		})
+	}
 }
 
 // late is a pipe to a guard whose first deadlines pass before it is written to, as those of a
