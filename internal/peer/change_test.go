@@ -106,6 +106,56 @@ func TestTrialsEndByTime(t *testing.T) {
 	}
 }
 
+// TestTrialsEndWhileATestWaits: the trials of a client whose test waits for those of others end by
+// their time.
+func TestTrialsEndWhileATestWaits(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil)
+	first := f.connect(f.addr, peer.ConnectOptions{})
+	running, stopped := make(chan struct{}), make(chan struct{})
+	runCtx, endFirst := context.WithCancel(t.Context())
+	go func() {
+		defer close(stopped)
+		started := sync.OnceFunc(func() { close(running) })
+		_, _ = first.Run(runCtx, long, func(traffic.Interval) { started() })
+	}()
+	defer func() { endFirst(); <-stopped }()
+	<-running
+	for lease := time.Second; ; lease *= 2 {
+		waiting, left := make(chan struct{}), make(chan struct{})
+		closed := sync.OnceFunc(func() { close(waiting) })
+		second := f.connect(f.addr, peer.ConnectOptions{TrialFor: lease, Notify: func(string) { closed() }})
+		reason := "for " + lease.String()
+		_, err := second.Apply(t.Context(), reason, knob.Setting{Knob: rmem, Value: larger})
+		for errors.Is(err, journal.ErrLocked) { // the client before it has not left yet
+			_, err = second.Apply(t.Context(), reason, knob.Setting{Knob: rmem, Value: larger})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitCtx, endSecond := context.WithCancel(t.Context())
+		go func() {
+			defer close(left)
+			_, _ = second.Run(waitCtx, long, nil)
+		}()
+		<-waiting
+		late := f.value(rmem) == original // the lease was over before the test waited
+		for f.value(rmem) != original && !late {
+			select {
+			case <-left:
+				t.Fatal("the test does not wait any more")
+			case <-time.After(time.Millisecond):
+			}
+		}
+		endSecond()
+		<-left
+		second.Close()
+		if !late {
+			return
+		}
+	}
+}
+
 // TestCommitThatWasGivenUp checks that a commit that waited too long for its client does not take
 // effect afterwards.
 func TestCommitThatWasGivenUp(t *testing.T) {

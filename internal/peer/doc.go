@@ -37,8 +37,8 @@
 // an hour without a request, and one source may have at most 63 of 64 places. One client at a time
 // may tune. When a connection ends, its trials are undone first; if serve itself dies, the
 // journal's guard undoes them. A connected client that forgets its trial has it undone when the
-// lease is over. The guard's own deadline is later by more than any call may take, because the
-// guard ends all of serve.
+// lease is over, even while another call of it waits. The guard's own deadline is later by more
+// than a change may take, because the guard ends all of serve.
 //
 // A call that its client gave up, or whose client left while it was queued, changes nothing. A call
 // that is already running is finished, because half a change is worse than either.

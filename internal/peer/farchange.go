@@ -98,6 +98,27 @@ func check(p *knob.Permission, id knob.ID) error {
 	return p.Check(id)
 }
 
+// change answers a call that changes settings.
+func (c *session) change(p pending, do func(context.Context, json.RawMessage) (any, error)) (any, error) {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	return do(p.ctx, p.call.Body)
+}
+
+// endLease undoes the trials whose lease is over. A call that held changing may have renewed it, or
+// the session has ended.
+func (c *session) endLease() {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	if time.Now().Before(c.leaseEnd) {
+		return
+	}
+	if c.undoTrials() > 0 {
+		c.Log(c.who + " kept its trials for too long")
+	}
+	c.letGo()
+}
+
 // open reads the body of a call that changes settings, and prepares this client for it. If it
 // succeeds, the caller ends with letGo.
 func (c *session) open(ctx context.Context, raw json.RawMessage, body any) error {
@@ -162,7 +183,7 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	// ones.
 	c.leaseEnd = time.Now().Add(lease)
 	if c.lease == nil {
-		c.lease = time.AfterFunc(lease, func() { c.enqueue(pending{endLease: true}) })
+		c.lease = time.AfterFunc(lease, c.endLease)
 	} else {
 		c.lease.Reset(lease)
 	}
@@ -216,6 +237,8 @@ func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
 // takeBack undoes the trials that this client left. It runs after everything else of the session
 // has ended.
 func (c *session) takeBack() {
+	c.changing.Lock()
+	defer c.changing.Unlock()
 	if c.lease != nil {
 		c.lease.Stop()
 	}
@@ -230,6 +253,7 @@ func (c *session) takeBack() {
 	if err := c.journal.Close(); err != nil {
 		c.Log(fmt.Sprintf("close journal: %v", err))
 	}
+	c.journal = nil // a lease that ends now has nothing to do
 }
 
 // undoTrials undoes this client's trials under a context of its own, and returns how many there

@@ -90,10 +90,10 @@ func (c *session) committable(ids []string) error {
 }
 
 // confirm waits for the new connection and commits. Without one the changes go back at once.
-func (c *session) confirm(ctx context.Context) error {
+func (c *session) confirm(ctx context.Context, _ json.RawMessage) (any, error) {
 	pending := c.commitment
 	if pending == nil {
-		return fmt.Errorf("confirm: %w: no commit waits", wire.ErrProtocol)
+		return nil, fmt.Errorf("confirm: %w: no commit waits", wire.ErrProtocol)
 	}
 	defer c.letGo()
 	defer c.dropCommit()
@@ -107,18 +107,18 @@ func (c *session) confirm(ctx context.Context) error {
 	if err != nil {
 		c.Log(fmt.Sprintf("%s did not confirm %d changes over a new connection: %v", c.who, len(pending.ids), err))
 		c.undoTrials()
-		return fmt.Errorf("commit: undone: %w: %w", ErrUnconfirmed, err)
+		return nil, fmt.Errorf("commit: undone: %w: %w", ErrUnconfirmed, err)
 	}
 	if err := c.mayTune(ctx); err != nil { // the lease may be over, and the journal closed
-		return err
+		return nil, err
 	}
 	if err := c.journal.Commit(ctx, pending.ids...); err != nil {
-		return err
+		return nil, err
 	}
 	c.leaseEnd = pending.lease // that of other trials
 	c.lease.Reset(time.Until(c.leaseEnd))
 	c.Log(fmt.Sprintf("%s committed %d changes, confirmed over a new connection", c.who, len(pending.ids)))
-	return nil
+	return nil, nil
 }
 
 // meet accepts the new connection of a client and passes data in both directions.

@@ -54,9 +54,8 @@ const (
 	// seconds.
 	maxTrialFor = time.Hour
 	// guardSlack is how much later than this process the guard ends a trial, and with it all of
-	// serve. A session's worker ends trials between two calls, and the longest call waits
-	// admissionWait for other clients' tests; the rest is for that call's own work.
-	guardSlack = admissionWait + 60*time.Second
+	// serve. It is for the change that is being made when the lease ends.
+	guardSlack = 60 * time.Second
 	// maxCalls bounds the waiting calls of one client.
 	maxCalls = 64
 	// maxCallBytes bounds their bodies.

@@ -41,25 +41,27 @@ type session struct {
 	workers  sync.WaitGroup                // the worker, if any
 
 	// These belong to the worker until the channel has ended.
-	greeted    bool
-	confirms   bool // the client knows how to confirm a commit
+	greeted  bool
+	confirms bool             // the client knows how to confirm a commit
+	recorder *record.Recorder // nil before the first profile
+
+	// changing is held by each call that changes settings, and by the end of the lease. Other calls
+	// of the worker can wait for minutes, and no trial may wait for them.
+	changing   sync.Mutex
 	journal    *journal.Journal
-	recorder   *record.Recorder // nil before the first profile
-	trials     []string         // ids of this client's trials
-	commitment *commitment      // that waits for a new connection; nil: none
-	// makes the worker end the trials when the client does not renew them; nil before the first
-	// trial
+	trials     []string    // ids of this client's trials
+	commitment *commitment // that waits for a new connection; nil: none
+	// ends the trials when the client does not renew them; nil before the first trial
 	lease    *time.Timer
 	leaseEnd time.Time
 }
 
 // pending is a call that waits for the worker.
 type pending struct {
-	ctx      context.Context
-	cancel   context.CancelFunc
-	typ      string
-	call     call
-	endLease bool // not a call: the lease of the trials is over
+	ctx    context.Context
+	cancel context.CancelFunc
+	typ    string
+	call   call
 }
 
 // start makes a channel a session and returns at once; s.sessions counts it until nothing of it is
@@ -143,23 +145,21 @@ func (c *session) enqueue(p pending) {
 	if c.over {
 		return
 	}
-	if !p.endLease {
-		waiting := 0
-		for _, q := range c.calls {
-			waiting += len(q.call.Body)
-		}
-		if len(c.calls) >= maxCalls || waiting+len(p.call.Body) > maxCallBytes {
-			// no correct client has this number of calls waiting; in a goroutine, because closing
-			// writes a last record while the lock is held
-			go c.conn.Close()
-			return
-		}
-		p.ctx, p.cancel = context.WithCancel(c.ctx)
-		if c.cancels == nil {
-			c.cancels = make(map[uint64]context.CancelFunc)
-		}
-		c.cancels[p.call.ID] = p.cancel
+	waiting := 0
+	for _, q := range c.calls {
+		waiting += len(q.call.Body)
 	}
+	if len(c.calls) >= maxCalls || waiting+len(p.call.Body) > maxCallBytes {
+		// no correct client has this number of calls waiting; in a goroutine, because closing
+		// writes a last record while the lock is held
+		go c.conn.Close()
+		return
+	}
+	p.ctx, p.cancel = context.WithCancel(c.ctx)
+	if c.cancels == nil {
+		c.cancels = make(map[uint64]context.CancelFunc)
+	}
+	c.cancels[p.call.ID] = p.cancel
 	c.calls = append(c.calls, p)
 	if !c.working {
 		c.working = true
@@ -181,17 +181,7 @@ func (c *session) work() {
 		p := c.calls[0]
 		c.calls, c.current = c.calls[1:], p
 		c.mu.Unlock()
-		switch {
-		case !p.endLease:
-			c.answer(p)
-		// Here and not in the timer's goroutine: trials and journal belong to the worker, so no
-		// call can be half way through a change now. A call that came before has renewed the lease.
-		case !time.Now().Before(c.leaseEnd):
-			if c.undoTrials() > 0 {
-				c.Log(c.who + " kept its trials for too long")
-			}
-			c.letGo()
-		}
+		c.answer(p)
 	}
 }
 
@@ -275,13 +265,13 @@ func (c *session) handle(p pending) (any, error) {
 	case msgRead:
 		return c.readKnob(p.ctx, p.call.Body)
 	case msgApply:
-		return c.apply(p.ctx, p.call.Body)
+		return c.change(p, c.apply)
 	case msgUndo:
-		return c.undo(p.ctx, p.call.Body)
+		return c.change(p, c.undo)
 	case msgCommit:
-		return c.commit(p.ctx, p.call.Body)
+		return c.change(p, c.commit)
 	case msgConfirm:
-		return nil, c.confirm(p.ctx)
+		return c.change(p, c.confirm)
 	case msgRunOpen:
 		return c.openRun(p.ctx, p.call)
 	case msgRunClose:
