@@ -109,6 +109,7 @@ func compare(ctx context.Context, o options, out, progress io.Writer) error {
 	var results struct {
 		Rows []outcome `json:"rows"`
 	}
+	var failed error // the rows before it are measured: minutes of a quiet machine are not thrown away
 	for _, r := range rows(exe, key, self) {
 		if !only.MatchString(r.test) {
 			continue
@@ -116,7 +117,8 @@ func compare(ctx context.Context, o options, out, progress io.Writer) error {
 		fmt.Fprintf(progress, "%s …\n", r.test)
 		res, err := r.play(ctx, w, o.rounds, o.duration, missing)
 		if err != nil {
-			return fmt.Errorf("%s: %w", r.test, err)
+			failed = fmt.Errorf("%s: %w", r.test, err)
+			break
 		}
 		results.Rows = append(results.Rows, res)
 	}
@@ -127,8 +129,8 @@ func compare(ctx context.Context, o options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(o.out, append(b, '\n'), 0o644); err != nil {
-		return err
+	if err := os.WriteFile(o.out, append(b, '\n'), 0o644); err != nil || failed != nil {
+		return errors.Join(failed, err)
 	}
 	if missed := slices.IndexFunc(results.Rows, func(r outcome) bool {
 		return r.Rounds == 0 || r.BestPeer != "" && !r.disturbed() && !r.met()
