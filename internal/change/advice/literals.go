@@ -16,7 +16,7 @@ import (
 var (
 	// aboutRegistry is what each text has that sets a value of the registry.
 	aboutRegistry = pattern.New(`(?i)\bhk(?:lm|cu|ey_)|currentcontrolset|regist?ry|regedit|winreg|regwrite|itemproperty|` +
-		`reg add|reg_dword|systemprofile|netadapter|tcpackfrequency|networkthrottlingindex|tcptimedwaitdelay`)
+		`reg add|reg_dword|systemprofile|netsh\s+int|netadapter|tcpackfrequency|networkthrottlingindex|tcptimedwaitdelay`)
 
 	// takesBack names a call or a table that reads, deletes or restores: what is in it sets nothing.
 	takesBack = pattern.New(`(?i)^(?:.*[._:>-])?(?:if|while|elif|try_?get|get|read|query|exist|has|del|rm\b|` +
@@ -38,7 +38,7 @@ var (
 	optionText  = pattern.New(`^[/-]\w+$`)
 
 	fieldOfName  = pattern.New(`(?i)^(?:.*name|property|entry|setting|key|value)$`)
-	fieldOfValue = pattern.New(`(?i)^(?:new_?|target_?|desired_?|recommended_?|optimi[sz]ed_?|` +
+	fieldOfValue = pattern.New(`(?i)^(?:(?:dsc_)?value_?|v|new_?|target_?|desired_?|recommended_?|optimi[sz]ed_?|` +
 		`appl(?:y|ied)_?|tweak(?:ed)?_?|` +
 		`enabled?_?|on_?|set_?|wanted_?|gaming_?)?(?:value|data|val|dword)(?:data|_?on)?$|` +
 		`^(?:desired|target|recommended|optimi[sz]ed|enabled?|apply|on|set_?to)$`)
@@ -46,7 +46,9 @@ var (
 
 	// ofProgram gives a variable of a program or an argument of a call its value. Names of the
 	// registry have capitals inside.
-	ofProgram = pattern.New(`^(?:[a-z][a-z0-9_]*|[A-Z][A-Z0-9_]*|\w+(?:\.[A-Z]\w*)+|Hive|Path|Entries|Values)\s*=[^=]|` +
+	ofProgram = pattern.New(`^\w+\s*=\s*(?:\$|if\b|\[)|` +
+		`^(?:[a-z][a-z0-9_]*|[A-Z][A-Z0-9_]*|\w+(?:\.[A-Z]\w*)+|Hive|Path|Entries|Values|` +
+		`Name|Category|Description|Title|Label|Group|Type|Risk|Apply|Revert)\s*=[^=]|` +
 		"^\\w+\\s*=\\s*[@rL]?[\"'`](?:HK|SYSTEM|SOFTWARE)")
 
 	// keyInside is a key of the registry, with its hive or from its first part on.
@@ -339,12 +341,17 @@ func (l *literals) endPart() {
 		if n := len(top.parts); p.label == "err" && n > 0 && len(top.parts[n-1].lexemes) == 1 && p.key != "" {
 			l.keys[top.parts[n-1].lexemes[0].text] = p.key
 		}
+		// KEY\NAME = 1
+		if key, name := keyAndName(p.label); top.open == 0 && name != "" && p.data(nil) != "" && !p.arrow {
+			l.find(top, literal{name: name, key: key, value: p.data(nil), line: p.line}, p.line, p.line)
+			return
+		}
 		// "NAME" = 1, in a table or alone
 		if v := p.data(l.numbers); v != "" && !top.undone && nameOfValue.MatchString(p.label) &&
 			(registryNamed(p.label) != "" || keyOfText(top.head) != "") {
 			key := l.around()
 			if key == "" && (top.open == '{' || p.arrow) {
-				key = l.near(p.line)
+				key = l.near(p.line, p.label)
 			}
 			if key != "" {
 				l.find(top, literal{name: p.label, key: key, value: v, line: p.line}, p.line, p.line)
@@ -352,7 +359,8 @@ func (l *literals) endPart() {
 		}
 	}
 	for i := 0; top.open == 0 && p.label != "" && i < len(top.parts); i++ {
-		if top.parts[i].label == p.label { // the next item of a list
+		// The next item of a list, or the head of one.
+		if strings.EqualFold(top.parts[i].label, p.label) || len(p.lexemes) == 0 {
 			l.endObject(top)
 			top.parts, top.done = nil, 0
 		}
@@ -381,10 +389,15 @@ func (l *literals) around() string {
 	return ""
 }
 
+// serviceOf is the service that a key belongs to.
+var serviceOf = pattern.New(`(?i)\\services\\\w+`)
+
 // near returns the key that was opened last, if it is not far: a guess, so that the key above those
-// of the interfaces stands for one of them.
-func (l *literals) near(at int) string {
-	if at-l.keyLine > keyReaches || !keyOfNetwork.MatchString(l.lastKey) {
+// of the interfaces stands for one of them, and not for a name of another service.
+func (l *literals) near(at int, name string) string {
+	if at-l.keyLine > keyReaches || !keyOfNetwork.MatchString(l.lastKey) ||
+		serviceOf.FindString(strings.ToLower(registryNamed(name))) != serviceOf.FindString(strings.ToLower(l.lastKey)) &&
+			serviceOf.MatchString(registryNamed(name)) && strings.HasSuffix(l.lastKey, `\Interfaces`) {
 		return ""
 	}
 	if strings.HasSuffix(strings.ToLower(l.lastKey), `\interfaces`) {
@@ -434,7 +447,7 @@ func (l *literals) arguments(b *bracket, parts []part, at int) {
 			continue
 		}
 		if key == "" {
-			key = l.keyFor(parts, at)
+			key = l.keyFor(parts, at, name)
 		}
 		l.find(b, literal{name: name, key: key, value: value, line: x.line}, p.line, max(last, x.line))
 		if value != "" {
@@ -513,13 +526,13 @@ func (l *literals) valueBehind(b *bracket, parts []part, at, i int, whole bool) 
 
 // keyFor returns the key of an argument: the nearest one before it, or that of the brackets around,
 // or the last one that was opened.
-func (l *literals) keyFor(parts []part, at int) string {
+func (l *literals) keyFor(parts []part, at int, name string) string {
 	for k := at; k >= max(0, at-mostAhead); k-- {
 		if parts[k].key != "" {
 			return parts[k].key
 		}
 	}
-	return cmp.Or(l.around(), l.near(parts[at].line))
+	return cmp.Or(l.around(), l.near(parts[at].line, name))
 }
 
 // endObject reads the fields of an object: a name, a value, and perhaps a key.
@@ -540,6 +553,8 @@ func (l *literals) endObject(b *bracket) {
 			key, name, at = k, n, p.line
 		}
 		switch {
+		case len(p.lexemes) == 0 && name == "" && registryNamed(p.label) != "": // registry::value { 'NAME':
+			name, at = p.label, p.line
 		case fieldOfValue.MatchString(p.label) && v != "" && value == "":
 			value = v
 		case p.key != "" && key == "":
@@ -550,7 +565,7 @@ func (l *literals) endObject(b *bracket) {
 		}
 	}
 	if name != "" && value != "" && !b.undone {
-		key = cmp.Or(key, l.around(), l.near(at))
+		key = cmp.Or(key, l.around(), l.near(at, name))
 		if key != "" || registryNamed(name) != "" {
 			l.find(b, literal{name: name, key: key, value: value, line: at}, first, last)
 		}
