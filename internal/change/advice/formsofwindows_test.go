@@ -246,6 +246,20 @@ func TestWindowsForms(t *testing.T) {
 			`/v LLInterface /t REG_SZ /d WANARP /f`, tcpipParameters + `Adapters\NdisWanIp\LLInterface = WANARP: still-right`},
 		{"hexadecimal digits alone", `reg add "` + profile + `" /v "NetworkThrottlingIndex" /t REG_DWORD /d "ffffffff" /f`,
 			"registry:" + profile + `\NetworkThrottlingIndex = ffffffff: ignored`},
+		{"digits with zeros in front", `reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters ` +
+			`/v TcpTimedWaitDelay /t REG_DWORD /d 00000042d /f`, tcpipParameters + "TcpTimedWaitDelay = 00000042d: ignored"},
+		{"two words for a property", "- \"Wake on Magic Packet\"      = \"Enabled|On\"",
+			"adapter:*/Wake on Magic Packet = Enabled|On: still-right"},
+		{"properties of a NIC in a sentence", "Set any \"Wake on Magic Packet\" property to Enabled and any " +
+			"\"Energy Efficient Ethernet\" / \"Large Send Offload\" to Disabled, then:",
+			"adapter:*/Large Send Offload = Disabled: harmful"},
+		{"SMB of version 2", `reg add HKLM\SYSTEM\CurrentControlSet\Services\LanmanServer\Parameters /v SMB2 ` +
+			`/t REG_DWORD /d 0 /f`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\LanmanServer\Parameters\SMB2 = 0: harmful`},
+		{"a key of another part of the registry", `reg add HKLM\SOFTWARE\Microsoft\MSTCPIP\Parameters /v TcpAckFrequency ` +
+			`/t REG_DWORD /d 1 /f`, `registry:HKLM\SOFTWARE\Microsoft\MSTCPIP\Parameters\TcpAckFrequency = 1: ignored`},
+		{"a value of the DNS client below TCP",
+			`reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters /v MaxCacheTtl /t REG_DWORD /d 86400 /f`,
+			tcpipParameters + "MaxCacheTtl = 86400: ignored"},
 	} {
 		if got := short(judged(t, Target{}, c.text)); !slices.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

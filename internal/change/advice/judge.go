@@ -164,7 +164,10 @@ func (t Target) judge(s Setting, usual OS, around text) Judgement {
 var aboveInterfaces = pattern.New(`(?i)^registry:.*\\tcpip6?\\parameters\\interfaces\\[^\\]+$`)
 
 // notNumber is a string of a text that gives a hexadecimal number without saying so.
-var notNumber = pattern.New(`(?i)^[0-9a-f]{0,6}[a-f][0-9a-f]{0,6}$`)
+var notNumber = pattern.New(`(?i)^[0-9a-f]{0,10}[a-f][0-9a-f]{0,10}$`)
+
+// isNumbered are parts of names of the registry whose values are numbers.
+var isNumbered = pattern.New(`(?i)(?:time|delay|interval|index|size|opts|ttl|max\w*|min\w*|ticks|frequency)$`)
 
 // value applies facts and catalogue to one value.
 func (t Target) value(j Judgement, value string, around text) Judgement {
@@ -232,9 +235,13 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 			return j
 		}
 	}
-	if n := len(f.Defaults); n > 0 && strings.HasPrefix(j.Knob, "registry:") && notNumber.MatchString(value) &&
+	if strings.HasPrefix(j.Knob, "registry:") && known && notNumber.MatchString(value) &&
 		!slices.ContainsFunc(f.Rules, func(r rule) bool { return slices.Contains(r.Values, value) }) {
-		if _, number := sized(f.Defaults[n-1].Value); number {
+		number := isNumbered.MatchString(j.Knob)
+		if n := len(f.Defaults); n > 0 {
+			_, number = sized(f.Defaults[n-1].Value)
+		}
+		if number {
 			j.Verdict, j.Source, j.Today = Ignored, f.Source, "leave it out"
 			j.Why = "This is no number: reg.exe, for one, takes hexadecimal digits behind 0x alone."
 			return j

@@ -16,7 +16,8 @@ import (
 var (
 	// aboutRegistry is what each text has that sets a value of the registry.
 	aboutRegistry = pattern.New(`(?i)\bhk(?:lm|cu|ey_)|currentcontrolset|regist?ry|regedit|winreg|regwrite|itemproperty|` +
-		`reg add|reg_dword|systemprofile|netsh\s+int|netadapter|tcpackfrequency|networkthrottlingindex|tcptimedwaitdelay`)
+		`reg add|reg_dword|systemprofile|netsh\s+int|netadapter|tcp_?ip\W{0,2}param|` +
+		`energy.efficient ethernet|wake on magic packet|tcpackfrequency|networkthrottlingindex|tcptimedwaitdelay`)
 
 	// takesBack names a call or a table that reads, deletes or restores: what is in it sets nothing.
 	takesBack = pattern.New(`(?i)^(?:.*[._:>-])?(?:if|while|elif|try_?get|get|read|query|exist|has|del|rm\b|` +
@@ -232,18 +233,6 @@ func (l *literals) put(x lexeme) {
 	}
 }
 
-// keyOf returns the key that a variable holds, also behind a name of an object.
-func (l *literals) keyOf(word string) string {
-	if key := l.keys[word]; key != "" {
-		return key
-	}
-	root, _, dotted := strings.Cut(word, ".")
-	if dotted && root != "self" && root != "this" {
-		return l.keys[root]
-	}
-	return ""
-}
-
 func (l *literals) open(c byte, at int) {
 	top := &l.stack[len(l.stack)-1]
 	if len(l.stack) > deepestBracket {
@@ -300,10 +289,25 @@ func (l *literals) close(c byte) {
 	if literals != 1 {
 		x.text = ""
 	}
-	l.stack = l.stack[:n]
-	if n > 0 {
-		l.put(x)
+	one := len(top.parts) == 1 && len(top.parts[0].lexemes) == 1 && top.parts[0].label == ""
+	wrapped := one && top.parts[0].lexemes[0].kind == 's' && wrapsString.MatchString(top.head)
+	converted := len(top.parts) == 2 && top.parts[1].data(nil) == "16" && toNumber.MatchString(top.head)
+	first := lexeme{}
+	if wrapped || converted {
+		first = top.parts[0].lexemes[0]
 	}
+	l.stack = l.stack[:n]
+	if n == 0 {
+		return
+	}
+	// The text of QStringLiteral("NAME") or the number of Convert.ToInt32("ff", 16) is all of it.
+	if p := &l.stack[n-1].now; (wrapped || converted) && len(p.lexemes) > 0 {
+		p.lexemes = p.lexemes[:len(p.lexemes)-1]
+		if x = first; converted && literalText.MatchString("0x"+first.text) {
+			x = lexeme{kind: 'n', text: "0x" + first.text, line: first.line}
+		}
+	}
+	l.put(x)
 }
 
 // endPart ends the present part, and keeps what a variable holds from here on.
@@ -375,36 +379,6 @@ var nameOfValue = pattern.New(`^(?:\*?[A-Za-z][A-Za-z0-9_]{2,60}|(?i:do not use 
 
 // oneInterface is a variable of a program that holds the key above those of the interfaces.
 var oneInterface = pattern.New(`(?i)interfaces(?:key|path)?$`)
-
-// around returns the key that a name is below: that of the innermost brackets which have one.
-func (l *literals) around() string {
-	const outward = 4
-	for i := len(l.stack) - 1; i >= max(0, len(l.stack)-outward); i-- {
-		if b := &l.stack[i]; i < len(l.stack)-1 && b.now.key != "" {
-			return b.now.key
-		} else if b.key != "" {
-			return b.key
-		}
-	}
-	return ""
-}
-
-// serviceOf is the service that a key belongs to.
-var serviceOf = pattern.New(`(?i)\\services\\\w+`)
-
-// near returns the key that was opened last, if it is not far: a guess, so that the key above those
-// of the interfaces stands for one of them, and not for a name of another service.
-func (l *literals) near(at int, name string) string {
-	if at-l.keyLine > keyReaches || !keyOfNetwork.MatchString(l.lastKey) ||
-		serviceOf.FindString(strings.ToLower(registryNamed(name))) != serviceOf.FindString(strings.ToLower(l.lastKey)) &&
-			serviceOf.MatchString(registryNamed(name)) && strings.HasSuffix(l.lastKey, `\Interfaces`) {
-		return ""
-	}
-	if strings.HasSuffix(strings.ToLower(l.lastKey), `\interfaces`) {
-		return l.lastKey + `\*`
-	}
-	return l.lastKey
-}
 
 // endLine looks through the parts of a call, a tuple or a line for names and what follows them.
 func (l *literals) endLine(b *bracket) {
@@ -522,17 +496,6 @@ func (l *literals) valueBehind(b *bracket, parts []part, at, i int, whole bool) 
 		return parts[0].data(nil), true, parts[0].line
 	}
 	return "", decided, 0
-}
-
-// keyFor returns the key of an argument: the nearest one before it, or that of the brackets around,
-// or the last one that was opened.
-func (l *literals) keyFor(parts []part, at int, name string) string {
-	for k := at; k >= max(0, at-mostAhead); k-- {
-		if parts[k].key != "" {
-			return parts[k].key
-		}
-	}
-	return cmp.Or(l.around(), l.near(parts[at].line, name))
 }
 
 // endObject reads the fields of an object: a name, a value, and perhaps a key.

@@ -471,14 +471,21 @@ var (
 	// oneOfTwo is a name and the one or the other number, by a condition of PowerShell.
 	oneOfTwo = pattern.New(`(?i)^["']?(\w+)["']?\s*=\s*(if\s*\(\$.*\{\s*\w+\s*\}\s*else\s*\{\s*\w+\s*\})$`)
 	// nicPair is a property of a NIC in a table of PowerShell, or in two cells of a page.
-	nicPair = pattern.New(`(?i)(?:^\||["'])\s*((?:interrupt moderation|energy.efficient|green ethernet|flow control|` +
-		`large send offload|\w+ buffers|receive side scaling|jumbo |\w+ checksum|\w+ \w*coalescing|power saving mode|` +
-		`rss base|speed &|wake on |gigabit lite|auto disable|advanced eee|priority &|packet priority|arp offload|` +
-		`ns offload|maximum number of rss|ultra low power|reduce speed|system idle power|adaptive inter|` +
-		`interrupt throttl|log link|wait for link|roaming aggress|mimo power|throughput boost)[^"'|]*?)` +
+	nicPair = pattern.New(`(?i)(?:^\||["'])\s*(` + nicProperty + `[^"'|]*?)` +
 		`\s*["'|](?:\s*[=:,]\s*["']|\s*[;,]\s*\w*value\w*"?\s*[=:]\s*["'])?\s*` +
-		`(enabled|disabled|on|off|\d+|rx & tx \w+|auto negotiation|maximum|minimum|highest|lowest|adaptive|extreme)\s*["'|]`)
+		`((?:enabled|disabled|on|off|\d+|rx & tx \w+|auto negotiation|maximum|minimum|highest|lowest|adaptive|` +
+		`extreme)(?:\|\w+)?)\s*["'|]`)
+	// nicSaid is a property of a NIC in a sentence, or two with one value.
+	nicSaid = pattern.New(`(?i)(?:["']\s*(` + nicProperty + `[^"'|]*?)["']\s*/\s*)?["']\s*(` + nicProperty +
+		`[^"'|]*?)["']\s+(?:property\s+|setting\s+)?(?:to|→)\s+["']?(enabled|disabled|on|off|\d+)\b`)
 )
+
+// nicProperty begins the names that drivers show for their properties.
+const nicProperty = `(?:interrupt moderation|energy.efficient|green ethernet|flow control|large send offload|` +
+	`\w+ buffers|receive side scaling|jumbo |\w+ checksum|\w+ \w*coalescing|power saving mode|rss base|speed &|wake on |` +
+	`shutdown wake|gigabit lite|auto disable|advanced eee|priority &|packet priority|arp offload|ns offload|` +
+	`maximum number of rss|ultra low power|reduce speed|system idle power|adaptive inter|interrupt throttl|log link|` +
+	`wait for link|roaming aggress|mimo power|throughput boost)`
 
 // namesOnly reads a line of a table that has the names of values and no key.
 func (r *reader) namesOnly(text string) bool {

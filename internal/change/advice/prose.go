@@ -136,6 +136,12 @@ func (r *reader) saidOfRegistry(text string) bool {
 	if !r.windows || notSaid.MatchString(text) {
 		return false
 	}
+	for _, m := range nicSaid.FindAllStringSubmatch(strings.NewReplacer("`", "'", "**", "'").Replace(text), -1) {
+		if m[1] != "" {
+			r.add(Windows, "adapter:*/"+m[1], m[3])
+		}
+		r.add(Windows, "adapter:*/"+m[2], m[3])
+	}
 	plain := marksName.ReplaceAllString(text, " ")
 	for _, m := range joined.FindAllStringSubmatch(plain, -1) {
 		name := registryNamed(m[1])
