@@ -253,6 +253,10 @@ func TestWindowsForms(t *testing.T) {
 		{"properties of a NIC in a sentence", "Set any \"Wake on Magic Packet\" property to Enabled and any " +
 			"\"Energy Efficient Ethernet\" / \"Large Send Offload\" to Disabled, then:",
 			"adapter:*/Large Send Offload = Disabled: harmful"},
+		{"tags of a forum", "[FONT=Ubuntu]   netsh int ipv4 set glob defaultcurhoplimit=129[/FONT][/COLOR]",
+			"netsh:ip/defaultcurhoplimit = 129: still-right"},
+		{"more hops than there are", `reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters /v DefaultTTL ` +
+			`/t REG_DWORD /d 32767 /f`, tcpipParameters + "DefaultTTL = 32767: ignored"},
 		{"SMB of version 2", `reg add HKLM\SYSTEM\CurrentControlSet\Services\LanmanServer\Parameters /v SMB2 ` +
 			`/t REG_DWORD /d 0 /f`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\LanmanServer\Parameters\SMB2 = 0: harmful`},
 		{"a key of another part of the registry", `reg add HKLM\SOFTWARE\Microsoft\MSTCPIP\Parameters /v TcpAckFrequency ` +
