@@ -65,6 +65,8 @@ func commandTable(name string) reads {
 		return func(r *reader, c, _ command) bool {
 			return r.cmdlet(command{words: append([]string{"Set-ItemProperty"}, c.words[1:]...)})
 		}
+	case "cd", "set-location", "push-location", "pushd", "sl":
+		return (*reader).location
 	case "powercfg":
 		return (*reader).powercfg
 	case "kldload":
@@ -128,7 +130,7 @@ func (r *reader) wrapped(c, _ command) bool {
 			return r.command(rest, command{})
 		}
 	}
-	if r.nested < 2 {
+	if r.nested < 2 && !r.quoting {
 		r.quoted(r.line.text)
 		return true
 	}

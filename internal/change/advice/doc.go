@@ -19,8 +19,9 @@
 // PowerShell, named.conf, unbound.conf, TuneD profiles, and bare names that can denote only one
 // setting. A name and its value may be a pair of YAML, JSON, Nix, Puppet or Chef, two entries of
 // one item ("name: …", "value: …"), or a row of a table; backquotes and HTML around them are taken
-// off. Of Windows, tables and loops of PowerShell and batch files, INF files, security templates
-// and tables of pages are read too. In a text about the registry a last reader takes what no form
+// off. Of Windows, tables and loops of PowerShell and batch files, INF files, security templates,
+// elements of XML, and tables and sentences of pages are read too; entries that take back what they
+// set are left out. In a text about the registry a last reader takes what no form
 // has: the name of a value and a number that are arguments of one call, items of one tuple or
 // fields of one object, in any language. The parser skips a line of no known form if it is a
 // sentence, and reports it as Unknown if it looks like a setting.

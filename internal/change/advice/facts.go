@@ -323,6 +323,22 @@ func registryNamed(name string) string {
 	return registryNames()[strings.ToLower(name)]
 }
 
+// nearValue returns the value of the registry that a misspelt name resembles.
+func nearValue(name string) string {
+	const shortest, most = 10, 3
+	best, least := "", most
+	name = strings.ToLower(name)
+	if len(name) < shortest {
+		return ""
+	}
+	for known, full := range registryNames() {
+		if d := distance(known, name, least); d < least && d > 0 || d == least && d < most && full < best {
+			best, least = full, d
+		}
+	}
+	return end(best)
+}
+
 // tcpipPath is the registry key that advice on the network means when it does not name one.
 const (
 	tcpipPath = `HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`

@@ -218,7 +218,7 @@ func boolean(value string) string {
 }
 
 // bullet is what stands before an item of a list, and the mark of a quotation.
-var bullet = pattern.New(`^(?:[-*+•>]|\d+[.)])\s+`)
+var bullet = pattern.New(`^(?:[-*+•>→]|\d+[.)])\s+`)
 
 // inlineCode is text between backquotes, one or three.
 var inlineCode = pattern.New("`+([^`]+)`+")
@@ -322,8 +322,15 @@ var writesKernel = pattern.New(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*` +
 // programOf are the arguments of reg add or of netsh, which another function runs.
 var programOf = pattern.New(`(?i)^(?:(add)\s+["']?hk|int(?:erface)?\s+\w+\s+set\s)`)
 
+// asksNetsh is a command that only shows something, as a loop of a batch file has it.
+var asksNetsh = pattern.New(`(?i)^\s*netsh(?:\.exe)?\s.*\s(?:show|dump)\b`)
+
+// ofShell is the option of cmd.exe before the command that it runs.
+var ofShell = pattern.New(`(?i)^/[ck]\s+`)
+
 // withProgram puts the program before arguments that only it has.
 func withProgram(arguments string) string {
+	arguments = ofShell.ReplaceAllString(arguments, "")
 	switch m := programOf.FindStringSubmatch(arguments); {
 	case m == nil:
 		return arguments
@@ -339,7 +346,9 @@ var augeasSet = pattern.New(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+
 
 // argumentList are the words of a command in a list of strings: ["sysctl", "-w", "a.b=1"].
 var (
-	argumentList   = pattern.New(`[\[(]\s*(?:"[^"]*"|'[^']*')(?:\s*,\s*(?:"[^"]*"|'[^']*')){2,}\s*[\])]`)
+	argumentList = pattern.New(`(?i)(?:[\[(]|-argumentlist\s)\s*` +
+		`(?:"[^"]*"|'[^']*')(?:\s*,\s*(?:"[^"]*"|'[^']*')){2,}\s*[\])]?`)
+	argumentHead   = pattern.New(`(?i)^-argumentlist\s+`)
 	betweenStrings = pattern.New(`["']\s*,\s*["']`)
 )
 
@@ -366,9 +375,15 @@ var readsRegistry = pattern.New(`(?i)\b(?:query|delete|get-\w+|test-path|remove-
 // asksFor stands before the name of a command that is looked for and not run.
 var asksFor = pattern.New(`(?i)get-(?:command|help)\s+$`)
 
-// cmdletWithin is a cmdlet anywhere in a line, up to the end of its pipeline.
+// cmdletWithin is a cmdlet or a command of netsh or reg anywhere in a line, up to its end.
 var cmdletWithin = pattern.New(`(?i)\b(?:(?:set|enabled?|disabled?)-net(?:adap|tcp|udp|offload|ip)\w+|` +
-	`(?:set|new)-itemproperty)\b[^|;}]*`)
+	`(?:set|new)-itemproperty)\b[^|;}]*|` +
+	`\b(?:netsh(?:\.exe)?\s+int\w*\s+\w+\s+set\s|reg(?:\.exe)?\s+add\s+["']?(?:\\|hk))` +
+	`(?:"[^"]*"|'[^']*'|[^|;&}()"'` + "`" + `])*`)
+
+// powerOfNIC sets a property of what Get-NetAdapterPowerManagement returns.
+var powerOfNIC = pattern.New(`(?i)^\$\w+\.(allowcomputertoturnoffdevice|selectivesuspend|deviceSleepondisconnect|` +
+	`wakeonmagicpacket|wakeonpattern|arpoffload|nsoffload)\s*=\s*["']?([$\w]+)`)
 
 // afterDo is what a loop of a batch file runs.
 var afterDo = pattern.New(`(?i)\)\s*do\s+\(?\s*(\S.*)$`)
@@ -401,7 +416,9 @@ var calledByName = pattern.New(`(?i)^call\s+:\w+\s+"?([a-z]\w+)"?\s+"?(0x[0-9a-f
 // quoted reads the commands in the strings of a program: os.system("netsh …"), exec('ndd …'), a
 // list of commands, and cmdlets in a pipeline.
 func (r *reader) quoted(text string) bool {
-	found := false
+	found, outer := false, r.quoting
+	r.quoting = true
+	defer func() { r.quoting = outer }()
 	all := quotedText.FindAllStringSubmatch(text, -1)
 	if strings.Contains(text, `=\"`) { // a line that another program writes: NAME=\"VALUE\"
 		all = append(all, quotedText.FindAllStringSubmatch(strings.ReplaceAll(text, `\"`, `"`), -1)...)
@@ -412,14 +429,15 @@ func (r *reader) quoted(text string) bool {
 		inner = withProgram(inner)
 		if settingCommands.MatchString(inner) || writesKernel.MatchString(inner) {
 			inner = r.script.inner(inner)
-			found = r.commands(splitCommands(inner)) || found
+			found = r.commands(splitCommands(inner)) && !asksNetsh.MatchString(inner) || found
 		}
 	}
 	for _, m := range augeasSet.FindAllStringSubmatch(text, -1) {
 		found = r.sysctl(m[1], plainValue(m[2])) || found
 	}
 	for _, m := range argumentList.FindAllString(text, -1) {
-		words := withProgram(strings.Trim(betweenStrings.ReplaceAllString(m, " "), `"'[]() `))
+		words := withProgram(strings.Trim(
+			betweenStrings.ReplaceAllString(argumentHead.ReplaceAllString(m, ""), " "), `"'[]() `))
 		if settingCommands.MatchString(words+" ") && !found {
 			found = r.commands(splitCommands(words)) || found
 		}
@@ -456,6 +474,10 @@ func (r *reader) quoted(text string) bool {
 				found = r.commands(splitCommands(strings.TrimRight(text[at[0]:at[1]], `"')`))) || found
 			}
 		}
+	}
+	for _, m := range powerOfNIC.FindAllStringSubmatch(text, -1) {
+		r.add(Windows, "adapter:*/powermanagement."+strings.ToLower(m[1]), truth.Replace(m[2]))
+		found = true
 	}
 	if !found && setRegistry.MatchString(text) {
 		for _, c := range splitCommands(text) {

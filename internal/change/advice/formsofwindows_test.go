@@ -167,6 +167,103 @@ func TestWindowsForms(t *testing.T) {
 			`registry:*\HTTP\Parameters\MaxRequestBytes = 65536: still-right`},
 		{"the meaning of a bare name", "netsh int ip show\nDisabledComponents 255",
 			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\DisabledComponents = 255: still-right`},
+		{"the output of netsh in a variable", `$null = netsh int tcp set global rss=enabled`,
+			"netsh:tcp/rss = enabled: now-default"},
+		{"the other branch of a batch file", `if %X%==1 (netsh int tcp set global rss=enabled) else (netsh int tcp set ` +
+			`global rss=disabled)`, "netsh:tcp/rss = disabled: harmful"},
+		{"brackets of a batch file", "(netsh int tcp set global rss=enabled && echo ok)",
+			"netsh:tcp/rss = enabled: now-default"},
+		{"a loop over what netsh shows", `for /f %%i in ('netsh int show int') do netsh int ipv4 set subinterface "%%i" ` +
+			`mtu=1500`, "netsh:ip/mtu = 1500: now-default"},
+		{"ports without names", "netsh int ipv4 set dynamicportrange tcp 1025 64511",
+			"netsh:ip/dynamicport = 1025 64511: still-right"},
+		{"a step of a recipe", "- win_command: netsh int tcp set global rsc=disabled", "netsh:tcp/rsc = disabled: harmful"},
+		{"cmd as an argument", `Process.Start("cmd.exe", "/c netsh int tcp set global rss=enabled");`,
+			"netsh:tcp/rss = enabled: now-default"},
+		{"words behind -ArgumentList",
+			`Start-Process "netsh.exe" -ArgumentList "interface","tcp","set","global","rss=enabled"`,
+			"netsh:tcp/rss = enabled: now-default"},
+		{"a list of words for netsh", `& netsh @("int","tcp","set","global","rss=enabled")`,
+			"netsh:tcp/rss = enabled: now-default"},
+		{"a hive in small letters", "[hkey_local_machine\\system\\currentcontrolset\\services\\tcpip\\parameters] ; note\n" +
+			"\"DefaultTTL\"=dword:00000040",
+			`registry:HKLM\system\currentcontrolset\services\tcpip\parameters\DefaultTTL = 64: ` +
+				`still-right`},
+		{"parameters cut short",
+			`New-ItemProperty HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters -n DefaultTTL -t DWord -v 64`,
+			tcpipParameters + "DefaultTTL = 64: still-right"},
+		{"a colon behind a parameter", "Set-NetTCPSetting -AutoTuningLevelLocal:Disabled",
+			"netsh:tcp/autotuninglevel = disabled: harmful"},
+		{"the key of a pipeline", `Get-ChildItem HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces | ` +
+			`New-ItemProperty -Name TcpDelAckTicks -Value 0`, tcpipParameters + `Interfaces\*\TcpDelAckTicks = 0: ignored`},
+		{"the present key", "cd HKLM:\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters\nSet-ItemProperty . SackOpts 1",
+			tcpipParameters + "SackOpts = 1: now-default"},
+		{"a property that a condition chooses", `Get-NetAdapterAdvancedProperty | Where-Object { $_.DisplayName -like ` +
+			`"*Energy*" } | Set-NetAdapterAdvancedProperty -DisplayValue "Disabled"`,
+			"adapter:*/Energy = Disabled: still-right"},
+		{"words with blanks for a loop", "foreach ($n in 'Flow Control','Large Send Offload V2 (IPv4)') { " +
+			"Set-NetAdapterAdvancedProperty -Name x -DisplayName $n -DisplayValue 'Disabled' }",
+			"adapter:x/Large Send Offload V2 (IPv4) = Disabled: harmful"},
+		{"a list without brackets", "$s = 'rss=enabled','ecncapability=disabled'\n" +
+			"foreach ($x in $s) { netsh int tcp set global $x }", "netsh:tcp/ecncapability = disabled: now-default"},
+		{"properties of a NIC on one line", `$adv = @{ 'Flow Control'='Disabled'; 'Speed & Duplex'='Auto Negotiation' } ` +
+			`# Set-NetAdapterAdvancedProperty`, "adapter:*/Speed & Duplex = Auto Negotiation: now-default"},
+		{"networks of storage", "Enable-NetQosFlowControl -Priority 3", "qos:flowcontrol = enable: still-right"},
+		{"power of a NIC by a property", "$p.AllowComputerToTurnOffDevice = 'Disabled'\n$p | Set-NetAdapterPowerManagement",
+			"adapter:*/powermanagement.allowcomputertoturnoffdevice = Disabled: still-right"},
+		{"preferences of group policy", `<Properties action="U" hive="HKEY_LOCAL_MACHINE" key="SYSTEM\CurrentControlSet\` +
+			`Services\Tcpip\Parameters" name="DefaultTTL" type="REG_DWORD" value="00000040"/>`,
+			tcpipParameters + "DefaultTTL = 64: still-right"},
+		{"WiX", `<RegistryValue Root="HKLM" Key="SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" Name="MaxUserPort" ` +
+			`Type="integer" Value="65534" />`, tcpipParameters + "MaxUserPort = 65534: ignored"},
+		{"the name as the title of a resource", "registry::value { 'SackOpts':\n key => 'HKLM\\SYSTEM\\CurrentControlSet\\" +
+			"Services\\Tcpip\\Parameters',\n data => 1,\n}", tcpipParameters + "SackOpts = 1: now-default"},
+		{"states behind each other", "a:\n  reg.present:\n    - name: HKLM\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\" +
+			"Parameters\\KeepAliveTime\n    - vdata: 1\nb:\n  reg.present:\n    - name: HKLM\\SYSTEM\\CurrentControlSet\\" +
+			"Services\\Tcpip\\Parameters\n    - vname: DefaultTTL\n    - vdata: '64'",
+			tcpipParameters + "DefaultTTL = 64: still-right"},
+		{"an item of a page", "Open regedit\n2. Create DWORD **TcpAckFrequency** = 1",
+			tcpipParameters + `Interfaces\*\TcpAckFrequency = 1: still-right`},
+		{"an item with a star", "Open regedit\n* Set the value of `SystemResponsiveness` to 0",
+			"registry:" + profile + `\SystemResponsiveness = 0: still-right`},
+		{"a type with its size", "Open regedit\n3. Create a new DWORD (32-bit) Value named `TCPNoDelay` and set it to 1.",
+			tcpipParameters + "TCPNoDelay = 1: ignored"},
+		{"hex behind the number", "Open regedit\n- NetworkThrottlingIndex: set to `ffffffff` (hex)",
+			"registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
+		{"an arrow", "Set netsh int and the policy\n  → EnableTCPChimney = 1",
+			tcpipParameters + "EnableTCPChimney = 1: ignored"},
+		{"a table with an entry cat", `@{ cat = "net"; action = { netsh int tcp set global autotuninglevel=restricted } }`,
+			"netsh:tcp/autotuninglevel = restricted: harmful"},
+		{"a word that a switch does not take", "netsh int tcp set global nonsackrttresiliency=ctcp",
+			"netsh:tcp/nonsackrttresiliency = ctcp: ignored"},
+		{"a misspelt name below a variable", `reg add "%x%" /v "TcpAckFreequency" /t REG_DWORD /d 1 /f`,
+			`registry:%x%\TcpAckFreequency = 1: ignored`},
+		{"letters for a number", `reg add "` + profile + `" /v "NetworkThrottlingIndex" /t REG_SZ /d "fffffff" /f`,
+			"registry:" + profile + `\NetworkThrottlingIndex = fffffff: ignored`},
+		{"an interface with DHCP", "Set-NetIPInterface -InterfaceAlias x -Dhcp Enabled",
+			"netsh:ip/dhcp = enabled: now-default"},
+		{"a binding of an adapter", `reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Adapters\NdisWanIp ` +
+			`/v LLInterface /t REG_SZ /d WANARP /f`, tcpipParameters + `Adapters\NdisWanIp\LLInterface = WANARP: still-right`},
+		{"hexadecimal digits alone", `reg add "` + profile + `" /v "NetworkThrottlingIndex" /t REG_DWORD /d "ffffffff" /f`,
+			"registry:" + profile + `\NetworkThrottlingIndex = ffffffff: ignored`},
+		{"digits with zeros in front", `reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters ` +
+			`/v TcpTimedWaitDelay /t REG_DWORD /d 00000042d /f`, tcpipParameters + "TcpTimedWaitDelay = 00000042d: ignored"},
+		{"two words for a property", "- \"Wake on Magic Packet\"      = \"Enabled|On\"",
+			"adapter:*/Wake on Magic Packet = Enabled|On: still-right"},
+		{"properties of a NIC in a sentence", "Set any \"Wake on Magic Packet\" property to Enabled and any " +
+			"\"Energy Efficient Ethernet\" / \"Large Send Offload\" to Disabled, then:",
+			"adapter:*/Large Send Offload = Disabled: harmful"},
+		{"tags of a forum", "[FONT=Ubuntu]   netsh int ipv4 set glob defaultcurhoplimit=129[/FONT][/COLOR]",
+			"netsh:ip/defaultcurhoplimit = 129: still-right"},
+		{"more hops than there are", `reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters /v DefaultTTL ` +
+			`/t REG_DWORD /d 32767 /f`, tcpipParameters + "DefaultTTL = 32767: ignored"},
+		{"SMB of version 2", `reg add HKLM\SYSTEM\CurrentControlSet\Services\LanmanServer\Parameters /v SMB2 ` +
+			`/t REG_DWORD /d 0 /f`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\LanmanServer\Parameters\SMB2 = 0: harmful`},
+		{"a key of another part of the registry", `reg add HKLM\SOFTWARE\Microsoft\MSTCPIP\Parameters /v TcpAckFrequency ` +
+			`/t REG_DWORD /d 1 /f`, `registry:HKLM\SOFTWARE\Microsoft\MSTCPIP\Parameters\TcpAckFrequency = 1: ignored`},
+		{"a value of the DNS client below TCP",
+			`reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters /v MaxCacheTtl /t REG_DWORD /d 86400 /f`,
+			tcpipParameters + "MaxCacheTtl = 86400: ignored"},
 	} {
 		if got := short(judged(t, Target{}, c.text)); !slices.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -189,6 +286,11 @@ func TestWindowsSetsNothing(t *testing.T) {
 			"| `KeepAliveInterval` | 1000 | |",
 		"HKLM\n\n| `TcpAckFrequency` | Games use UDP |\n| Flow Control | how the link pauses |",
 		`_backup.RestoreRegistryValue(@"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters", "DefaultTTL", 128);`,
+		`undo = { netsh int tcp set global autotuninglevel=normal 2>$null }`,
+		"Revert = {\n Set-ItemProperty -Path \"HKLM:\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters\" " +
+			"-Name DefaultTTL -Value 128\n}",
+		`const RevertCommand = "Set-NetIPInterface -InterfaceAlias \"Wi-Fi\" -AutomaticMetric Enabled";`,
+		"Open regedit\nTcpTimedWaitDelay is 240 by default",
 		`$checks = @{Path="HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters"; Name="TcpAckFrequency"; Desc="ACKs"}`,
 	} {
 		if got := short(judged(t, Target{}, text)); len(got) > 0 {

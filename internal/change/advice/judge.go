@@ -163,6 +163,12 @@ func (t Target) judge(s Setting, usual OS, around text) Judgement {
 // aboveInterfaces is a value in the key above those of the interfaces.
 var aboveInterfaces = pattern.New(`(?i)^registry:.*\\tcpip6?\\parameters\\interfaces\\[^\\]+$`)
 
+// notNumber is a string of a text that gives a hexadecimal number without saying so.
+var notNumber = pattern.New(`(?i)^[0-9a-f]{0,10}[a-f][0-9a-f]{0,10}$`)
+
+// isNumbered are parts of names of the registry whose values are numbers.
+var isNumbered = pattern.New(`(?i)(?:time|delay|interval|index|size|opts|ttl|max\w*|min\w*|ticks|frequency)$`)
+
 // value applies facts and catalogue to one value.
 func (t Target) value(j Judgement, value string, around text) Judgement {
 	// The order is by certainty. Whether a setting exists does not depend on its value; a value out
@@ -184,7 +190,11 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 	// A registry key in a variable: the name decides.
 	if key, name := path.Split(strings.ReplaceAll(j.Knob, `\`, "/")); !known && strings.HasPrefix(key, "registry:") &&
 		isVariable(strings.TrimPrefix(key, "registry:")) && strings.Count(key, "/") == 1 {
-		f, known = factOf(j.For, tcpipKey+name)
+		if f, known = factOf(j.For, tcpipKey+name); !known && j.For == Windows {
+			if near := nearValue(name); near != "" {
+				return j.refused(near)
+			}
+		}
 	}
 	rules := applied{f: f, release: release, value: value, os: j.For, around: around}
 	j.Value = value
@@ -222,6 +232,18 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 				allowed = strings.Replace(allowed, " in ascending order", "", 1)
 			}
 			j.Why = fmt.Sprintf("The kernel does not take this value: it wants %s.", allowed)
+			return j
+		}
+	}
+	if strings.HasPrefix(j.Knob, "registry:") && known && notNumber.MatchString(value) &&
+		!slices.ContainsFunc(f.Rules, func(r rule) bool { return slices.Contains(r.Values, value) }) {
+		number := isNumbered.MatchString(j.Knob)
+		if n := len(f.Defaults); n > 0 {
+			_, number = sized(f.Defaults[n-1].Value)
+		}
+		if number {
+			j.Verdict, j.Source, j.Today = Ignored, f.Source, "leave it out"
+			j.Why = "This is no number: reg.exe, for one, takes hexadecimal digits behind 0x alone."
 			return j
 		}
 	}

@@ -34,7 +34,7 @@ func (l *literals) line(one line) {
 		l.endObject(&l.stack[0])
 		l.stack[0].parts, l.stack[0].done = nil, 0
 	}
-	text = bullet.ReplaceAllString(text, "")
+	text = undoes.ReplaceAllString(bullet.ReplaceAllString(text, ""), "")
 	if m := pathOfYAML.FindStringSubmatch(text); m != nil && len(l.stack) == 1 {
 		text = m[1] + `: "` + m[2] + `"`
 	}

@@ -16,7 +16,8 @@ import (
 var (
 	// aboutRegistry is what each text has that sets a value of the registry.
 	aboutRegistry = pattern.New(`(?i)\bhk(?:lm|cu|ey_)|currentcontrolset|regist?ry|regedit|winreg|regwrite|itemproperty|` +
-		`reg add|reg_dword|systemprofile|netadapter|tcpackfrequency|networkthrottlingindex|tcptimedwaitdelay`)
+		`reg add|reg_dword|systemprofile|netsh\s+int|netadapter|tcp_?ip\W{0,2}param|` +
+		`energy.efficient ethernet|wake on magic packet|tcpackfrequency|networkthrottlingindex|tcptimedwaitdelay`)
 
 	// takesBack names a call or a table that reads, deletes or restores: what is in it sets nothing.
 	takesBack = pattern.New(`(?i)^(?:.*[._:>-])?(?:if|while|elif|try_?get|get|read|query|exist|has|del|rm\b|` +
@@ -38,7 +39,7 @@ var (
 	optionText  = pattern.New(`^[/-]\w+$`)
 
 	fieldOfName  = pattern.New(`(?i)^(?:.*name|property|entry|setting|key|value)$`)
-	fieldOfValue = pattern.New(`(?i)^(?:new_?|target_?|desired_?|recommended_?|optimi[sz]ed_?|` +
+	fieldOfValue = pattern.New(`(?i)^(?:(?:dsc_)?value_?|v|new_?|target_?|desired_?|recommended_?|optimi[sz]ed_?|` +
 		`appl(?:y|ied)_?|tweak(?:ed)?_?|` +
 		`enabled?_?|on_?|set_?|wanted_?|gaming_?)?(?:value|data|val|dword)(?:data|_?on)?$|` +
 		`^(?:desired|target|recommended|optimi[sz]ed|enabled?|apply|on|set_?to)$`)
@@ -46,7 +47,9 @@ var (
 
 	// ofProgram gives a variable of a program or an argument of a call its value. Names of the
 	// registry have capitals inside.
-	ofProgram = pattern.New(`^(?:[a-z][a-z0-9_]*|[A-Z][A-Z0-9_]*|\w+(?:\.[A-Z]\w*)+|Hive|Path|Entries|Values)\s*=[^=]|` +
+	ofProgram = pattern.New(`^\w+\s*=\s*(?:\$|if\b|\[)|` +
+		`^(?:[a-z][a-z0-9_]*|[A-Z][A-Z0-9_]*|\w+(?:\.[A-Z]\w*)+|Hive|Path|Entries|Values|` +
+		`Name|Category|Description|Title|Label|Group|Type|Risk|Apply|Revert)\s*=[^=]|` +
 		"^\\w+\\s*=\\s*[@rL]?[\"'`](?:HK|SYSTEM|SOFTWARE)")
 
 	// keyInside is a key of the registry, with its hive or from its first part on.
@@ -230,18 +233,6 @@ func (l *literals) put(x lexeme) {
 	}
 }
 
-// keyOf returns the key that a variable holds, also behind a name of an object.
-func (l *literals) keyOf(word string) string {
-	if key := l.keys[word]; key != "" {
-		return key
-	}
-	root, _, dotted := strings.Cut(word, ".")
-	if dotted && root != "self" && root != "this" {
-		return l.keys[root]
-	}
-	return ""
-}
-
 func (l *literals) open(c byte, at int) {
 	top := &l.stack[len(l.stack)-1]
 	if len(l.stack) > deepestBracket {
@@ -298,10 +289,25 @@ func (l *literals) close(c byte) {
 	if literals != 1 {
 		x.text = ""
 	}
-	l.stack = l.stack[:n]
-	if n > 0 {
-		l.put(x)
+	one := len(top.parts) == 1 && len(top.parts[0].lexemes) == 1 && top.parts[0].label == ""
+	wrapped := one && top.parts[0].lexemes[0].kind == 's' && wrapsString.MatchString(top.head)
+	converted := len(top.parts) == 2 && top.parts[1].data(nil) == "16" && toNumber.MatchString(top.head)
+	first := lexeme{}
+	if wrapped || converted {
+		first = top.parts[0].lexemes[0]
 	}
+	l.stack = l.stack[:n]
+	if n == 0 {
+		return
+	}
+	// The text of QStringLiteral("NAME") or the number of Convert.ToInt32("ff", 16) is all of it.
+	if p := &l.stack[n-1].now; (wrapped || converted) && len(p.lexemes) > 0 {
+		p.lexemes = p.lexemes[:len(p.lexemes)-1]
+		if x = first; converted && literalText.MatchString("0x"+first.text) {
+			x = lexeme{kind: 'n', text: "0x" + first.text, line: first.line}
+		}
+	}
+	l.put(x)
 }
 
 // endPart ends the present part, and keeps what a variable holds from here on.
@@ -339,12 +345,17 @@ func (l *literals) endPart() {
 		if n := len(top.parts); p.label == "err" && n > 0 && len(top.parts[n-1].lexemes) == 1 && p.key != "" {
 			l.keys[top.parts[n-1].lexemes[0].text] = p.key
 		}
+		// KEY\NAME = 1
+		if key, name := keyAndName(p.label); top.open == 0 && name != "" && p.data(nil) != "" && !p.arrow {
+			l.find(top, literal{name: name, key: key, value: p.data(nil), line: p.line}, p.line, p.line)
+			return
+		}
 		// "NAME" = 1, in a table or alone
 		if v := p.data(l.numbers); v != "" && !top.undone && nameOfValue.MatchString(p.label) &&
 			(registryNamed(p.label) != "" || keyOfText(top.head) != "") {
 			key := l.around()
 			if key == "" && (top.open == '{' || p.arrow) {
-				key = l.near(p.line)
+				key = l.near(p.line, p.label)
 			}
 			if key != "" {
 				l.find(top, literal{name: p.label, key: key, value: v, line: p.line}, p.line, p.line)
@@ -352,7 +363,8 @@ func (l *literals) endPart() {
 		}
 	}
 	for i := 0; top.open == 0 && p.label != "" && i < len(top.parts); i++ {
-		if top.parts[i].label == p.label { // the next item of a list
+		// The next item of a list, or the head of one.
+		if strings.EqualFold(top.parts[i].label, p.label) || len(p.lexemes) == 0 {
 			l.endObject(top)
 			top.parts, top.done = nil, 0
 		}
@@ -367,31 +379,6 @@ var nameOfValue = pattern.New(`^(?:\*?[A-Za-z][A-Za-z0-9_]{2,60}|(?i:do not use 
 
 // oneInterface is a variable of a program that holds the key above those of the interfaces.
 var oneInterface = pattern.New(`(?i)interfaces(?:key|path)?$`)
-
-// around returns the key that a name is below: that of the innermost brackets which have one.
-func (l *literals) around() string {
-	const outward = 4
-	for i := len(l.stack) - 1; i >= max(0, len(l.stack)-outward); i-- {
-		if b := &l.stack[i]; i < len(l.stack)-1 && b.now.key != "" {
-			return b.now.key
-		} else if b.key != "" {
-			return b.key
-		}
-	}
-	return ""
-}
-
-// near returns the key that was opened last, if it is not far: a guess, so that the key above those
-// of the interfaces stands for one of them.
-func (l *literals) near(at int) string {
-	if at-l.keyLine > keyReaches || !keyOfNetwork.MatchString(l.lastKey) {
-		return ""
-	}
-	if strings.HasSuffix(strings.ToLower(l.lastKey), `\interfaces`) {
-		return l.lastKey + `\*`
-	}
-	return l.lastKey
-}
 
 // endLine looks through the parts of a call, a tuple or a line for names and what follows them.
 func (l *literals) endLine(b *bracket) {
@@ -434,7 +421,7 @@ func (l *literals) arguments(b *bracket, parts []part, at int) {
 			continue
 		}
 		if key == "" {
-			key = l.keyFor(parts, at)
+			key = l.keyFor(parts, at, name)
 		}
 		l.find(b, literal{name: name, key: key, value: value, line: x.line}, p.line, max(last, x.line))
 		if value != "" {
@@ -511,17 +498,6 @@ func (l *literals) valueBehind(b *bracket, parts []part, at, i int, whole bool) 
 	return "", decided, 0
 }
 
-// keyFor returns the key of an argument: the nearest one before it, or that of the brackets around,
-// or the last one that was opened.
-func (l *literals) keyFor(parts []part, at int) string {
-	for k := at; k >= max(0, at-mostAhead); k-- {
-		if parts[k].key != "" {
-			return parts[k].key
-		}
-	}
-	return cmp.Or(l.around(), l.near(parts[at].line))
-}
-
 // endObject reads the fields of an object: a name, a value, and perhaps a key.
 func (l *literals) endObject(b *bracket) {
 	var name, value, key string
@@ -540,6 +516,8 @@ func (l *literals) endObject(b *bracket) {
 			key, name, at = k, n, p.line
 		}
 		switch {
+		case len(p.lexemes) == 0 && name == "" && registryNamed(p.label) != "": // registry::value { 'NAME':
+			name, at = p.label, p.line
 		case fieldOfValue.MatchString(p.label) && v != "" && value == "":
 			value = v
 		case p.key != "" && key == "":
@@ -550,7 +528,7 @@ func (l *literals) endObject(b *bracket) {
 		}
 	}
 	if name != "" && value != "" && !b.undone {
-		key = cmp.Or(key, l.around(), l.near(at))
+		key = cmp.Or(key, l.around(), l.near(at, name))
 		if key != "" || registryNamed(name) != "" {
 			l.find(b, literal{name: name, key: key, value: value, line: at}, first, last)
 		}

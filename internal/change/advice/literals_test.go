@@ -109,6 +109,12 @@ func TestLiterals(t *testing.T) {
 			"New-ItemProperty `\n-Path \"HKLM:\\" + key + "\" `\n-Name $x.Name -Value $x.Value\n}",
 			[]string{tcpipParameters + "TcpAckFrequency = 1: ignored"}},
 		{"a sentence about a command", `Write-Host "Enable-NetAdapterRss is not supported here"`, nil},
+		{"a macro around a string", "{kTcpipParameters, QStringLiteral(\"DefaultTTL\"), 64, 128},",
+			[]string{tcpipParameters + "DefaultTTL = 64: still-right"}},
+		{"a constant that is defined elsewhere", `Registry.Set(AfdParameters, "DefaultReceiveWindow", 65536);`,
+			[]string{`registry:HKLM\SYSTEM\CurrentControlSet\Services\AFD\Parameters\DefaultReceiveWindow = 65536: ignored`}},
+		{"a number with its base", "int n = Convert.ToInt32(\"40\", 16);\nRegistry.SetValue(@\"HKEY_LOCAL_MACHINE\\" + key +
+			"\", \"DefaultTTL\", n, RegistryValueKind.DWord);", []string{tcpipParameters + "DefaultTTL = 64: still-right"}},
 		{"not decided", `SetDword(@"` + key + `", "DefaultTTL", ttl);`, []string{": unknown"}},
 
 		// Nothing is set.

@@ -16,6 +16,9 @@ var (
 		`(?:\s[^<>]*)?>`)
 )
 
+// forumTag is a tag of BBCode, which old forums have.
+var forumTag = pattern.New(`(?i)\[/?(?:color|font|size|b|i|u|code|quote|url|list|center|left|indent)(?:=[^\]]*)?\]`)
+
 // entities are the character references that hide signs of a setting. They need their semicolon:
 // cmd&reg add is two commands.
 var entities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#39;", "'", "&#x27;", "'", "&apos;", "'",
@@ -24,6 +27,9 @@ var entities = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&#3
 // pieces takes the markup off a line and returns what is left, in parts that a browser would show
 // on lines of their own.
 func pieces(text string) []string {
+	if strings.Contains(text, "[/") {
+		text = forumTag.ReplaceAllString(text, "")
+	}
 	if !strings.ContainsAny(text, "<&") {
 		return []string{text}
 	}

@@ -2,6 +2,7 @@ package advice
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/linerate/linerate/internal/base/pattern"
@@ -78,7 +79,14 @@ var supplemental = []string{"minrto", "icw", "congestionprovider", "enablecwndre
 // something else is reported as not understood.
 func (r *reader) netsh(c, _ command) bool {
 	var words []string
-	for _, w := range withoutBlanks(c.words[1:]) {
+	all := withoutBlanks(c.words[1:])
+	if len(all) > 0 && strings.HasPrefix(all[0], "@(") { // a list of PowerShell
+		all = strings.FieldsFunc(strings.Join(all, " "), func(c rune) bool { return strings.ContainsRune("@(), ", c) })
+	}
+	for _, w := range all {
+		if !strings.Contains(w, "(") {
+			w = strings.TrimRight(w, ")") // of a batch file: (netsh …)
+		}
 		words = append(words, strings.ToLower(w))
 	}
 	// Tunnels of IPv6 are contexts of their own, also below ipv6: interface ipv6 6to4 set state ….
@@ -121,7 +129,7 @@ func (r *reader) netsh(c, _ command) bool {
 	}
 	before := len(r.advice.Settings)
 	position := -1 // the template comes first
-	for _, w := range rest {
+	for i, w := range rest {
 		name, value, ok := strings.Cut(w, "=")
 		switch {
 		case ok && name != "store" && name != "template" && name != "interface" && name != "name":
@@ -130,6 +138,8 @@ func (r *reader) netsh(c, _ command) bool {
 				name = "global." + name
 			}
 			r.add(Windows, "netsh:"+context+"/"+name, netshWord(value))
+		case !ok && object == "subinterface" && i == 1 && numbers.MatchString(w): // behind the interface
+			r.add(Windows, "netsh:"+context+"/mtu", w)
 		case !ok && object == "heuristics":
 			r.add(Windows, "netsh:"+context+"/heuristics", w)
 		case !ok && object == "supplemental":
@@ -179,7 +189,13 @@ func netshWord(value string) string {
 func (r *reader) dynamicPorts(context string, words []string) {
 	var start, count string
 	for _, w := range words {
-		name, value, _ := strings.Cut(w, "=")
+		name, value, named := strings.Cut(w, "=")
+		if _, err := strconv.Atoi(name); err == nil && !named { // in their order
+			name, value = "start", w
+			if start != "" {
+				name = "num"
+			}
+		}
 		switch name {
 		case "start", "startport":
 			start = value

@@ -32,6 +32,9 @@ func Parse(data []byte) (Advice, error) {
 		if r.script.body[l.number] || r.script.power.body[l.number] {
 			continue // its calls are read
 		}
+		if r.element(l.text) {
+			continue
+		}
 		for _, p := range pieces(l.text) {
 			r.readLine(p, 0)
 		}
@@ -52,6 +55,8 @@ type reader struct {
 	grouped     bool            // a group of commands of the text writes into a file
 	used        map[string]bool // variables that the text uses, so that their assignments are no settings
 	key         string          // registry key that values belong to, HKLM\…
+	quoting     bool            // the strings of the line are being read
+	place       string          // key that a script of PowerShell has gone to
 	section     string          // [section] of an ini file, without the part behind a dot
 	of          interfaceFile   // files of interfaces
 	tuned       bool            // the sections are those of a TuneD profile
@@ -170,7 +175,7 @@ func (r *reader) item(text string) bool {
 	if len(commands) > 0 && commandTable(commands[0].unwrap().name()) != nil {
 		return r.commands(commands)
 	}
-	return r.assignment(text) || r.pair(text) || r.spread(text) || r.within(text)
+	return r.assignment(text) || r.pair(text) || r.spread(text) || r.within(text) || r.saidOfRegistry(text)
 }
 
 // fence reports whether a line only opens or closes a block of code.
@@ -302,6 +307,9 @@ var unitCommand = pattern.New(`^Exec(?:Start|Stop|Reload)(?:Pre|Post)?\s*=\s*[-@
 
 // command passes a command to its reader.
 func (r *reader) command(c, from command) bool {
+	if len(c.words) > 1 && c.words[1] == "=" {
+		return false // cat = "network" in a table
+	}
 	if len(c.words) > 2 && runner.MatchString(c.words[0]) && settingCommands.MatchString(c.words[1]+" ") {
 		c.words = c.words[1:] // run ethtool -K eth0 gro off
 	}

@@ -30,11 +30,15 @@ type powerLoop struct {
 	depth int                 // of the braces around it
 }
 
+// quotedList are strings with commas between them.
+const quotedList = `(?:"[^"]*"|'[^']*')(?:\s*,\s*(?:"[^"]*"|'[^']*'))*`
+
 var (
 	// splatted is the use of a table as parameters: Set-NetTCPSetting @name.
 	splatted   = pattern.New(`\s@([A-Za-z_]\w*)\b`)
 	powerTable = pattern.New(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*(?:\[ordered\])?@\{\s*(.*)$`)
 	powerList  = pattern.New(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*@\(\s*(.*)$`)
+	plainList  = pattern.New(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*((?:"[^"$]*"|'[^']*')(?:\s*,\s*(?:"[^"$]*"|'[^']*'))+)$`)
 	tablePair  = pattern.New(`["']?\b([A-Za-z]\w*)["']?\s*=\s*("[^"]*"|'[^']*'|[$\w.-]+)`)
 	// pathOfRow is a command with a key of its own for the names of a table.
 	pathOfRow = pattern.New(`(?i)-path\s+["']?hk\w+:?\\.*-name\s+\$\w+\.\w`)
@@ -48,9 +52,19 @@ var (
 	// selectedName is the property that a pipeline goes on with as $_.DisplayName.
 	selectedName = pattern.New(`(?i)get-netadapteradvancedproperty\s[^|]*-displayname\s+("[^"]+"|'[^']+')`)
 
+	// selectedWhere is the same with Where-Object.
+	selectedWhere = pattern.New(`(?i)^(.*displayname\s+-(?:like|eq|match)\s+("[^"]+"|'[^']+').*\|\s*` +
+		`set-netadapteradvancedproperty)\s`)
+
+	// undoes is an entry of a table that takes back what another one sets, on one line or on several.
+	undoes = pattern.New(`(?i)(?:^|[\s;,{])["']?\w*(?:undo|revert|restore|rollback)\w*["']?\s*[=:]\s*` +
+		`(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|"(?:[^"\\]|\\.)*"|'[^']*'|` + "`[^`]*`)")
+	undoesBelow = pattern.New(`(?i)^["']?(?:undo|revert|restore|rollback)\w*["']?\s*[=:]\s*(?:\{|` + "`" + `)$`)
+
 	// foreachHead begins a loop of PowerShell, forHead one of a batch file.
-	foreachHead = pattern.New(`(?i)^foreach\s*\(\s*(\$\w+)\s+in\s+(@\([^()]*\)|\$\w+|["'][^()]*["'])\s*\)\s*\{\s*(.*)$`)
-	pipedList   = pattern.New(`(?i)^(@\([^()]*\)|\$\w+|["'][^()|{}]*["'])\s*\|\s*` +
+	foreachHead = pattern.New(`(?i)^foreach\s*\(\s*(\$\w+)\s+in\s+(@\([^()]*\)|\$\w+|` + quotedList +
+		`|@\(\s*` + quotedList + `\s*\))\s*\)\s*\{\s*(.*)$`)
+	pipedList = pattern.New(`(?i)^(@\([^()]*\)|\$\w+|` + quotedList + `|@\(\s*` + quotedList + `\s*\))\s*\|\s*` +
 		`(?:foreach-object|foreach|%)\s*\{\s*(.*)$`)
 	forHead = pattern.New(`(?i)^@?for\s+(%%\w)\s+in\s*\(([^()'` + "`" + `*?]+)\)\s*do\s*(.*)$`)
 
@@ -72,6 +86,9 @@ func newPowerScript(text string, lines []line) powerScript {
 	}
 	head := 0
 	for i, l := range lines {
+		if undoesBelow.MatchString(l.text) {
+			p.undone(l.text, lines[i+1:])
+		}
 		if m := powerTable.FindStringSubmatch(l.text); m != nil && used[m[1]] {
 			p.splat(m[1], m[2], lines[i:])
 		}
@@ -80,6 +97,9 @@ func newPowerScript(text string, lines []line) powerScript {
 				p.tables[m[1]], head = tablesIn(m[2], lines[i+1:]), i
 			}
 		}
+		if m := plainList.FindStringSubmatch(l.text); m != nil {
+			p.lists[m[1]] = listOf(m[2], nil)
+		}
 		// A loop over the table before it.
 		if m := foreachHead.FindStringSubmatch(l.text); m != nil && len(p.tables[strings.TrimPrefix(m[2], "$")]) > 0 &&
 			i-head < mostLines {
@@ -87,6 +107,21 @@ func newPowerScript(text string, lines []line) powerScript {
 		}
 	}
 	return p
+}
+
+// undone leaves out the lines of a block that takes settings back, up to its end.
+func (p *powerScript) undone(head string, lines []line) {
+	depth := 1
+	for i := range min(len(lines), mostLines) {
+		t := lines[i].text
+		if strings.HasSuffix(head, "`") && strings.HasPrefix(t, "`") {
+			return
+		}
+		if depth += strings.Count(t, "{") - strings.Count(t, "}"); depth <= 0 && strings.HasSuffix(head, "{") {
+			return
+		}
+		p.body[lines[i].number] = true
+	}
 }
 
 // keyInLoop notes that the rows of a table are read where a loop uses them, because it has the key
@@ -135,7 +170,7 @@ func listOf(rest string, lines []line) []string {
 	var items []string
 	for i := range min(len(lines), mostLines) + 1 {
 		inner, closed := rest, false
-		if at := strings.IndexByte(rest, ')'); at >= 0 && !strings.ContainsAny(rest, "{") {
+		if at := closing(rest); at >= 0 && !strings.ContainsAny(rest, "{") {
 			inner, closed = rest[:at], true
 		}
 		if strings.ContainsAny(inner, "{}") {
@@ -153,6 +188,22 @@ func listOf(rest string, lines []line) []string {
 		return nil
 	}
 	return items
+}
+
+// closing returns where a list ends: the first closing bracket outside quotes.
+func closing(text string) int {
+	quote := byte(0)
+	for i := range len(text) {
+		switch c := text[i]; {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+		case quote == 0 && c == ')':
+			return i
+		}
+	}
+	return -1
 }
 
 // tablesIn returns the tables of a list, each on one line; nothing if they have keys of the
@@ -207,8 +258,12 @@ func (s *script) powerLines(text string) []string {
 
 func (s *script) powerParts(text string) []string {
 	p := &s.power
+	text = undoes.ReplaceAllString(text, "")
 	if powerCommand.MatchString(text) || quotedReg.MatchString(text) {
 		text = strings.ReplaceAll(text, `\"`, "'")
+	}
+	if m := selectedWhere.FindStringSubmatch(text); m != nil && !strings.Contains(text[len(m[1]):], "-RegistryKeyword ") {
+		text = m[1] + " -DisplayName " + m[2] + text[len(m[1]):]
 	}
 	if m := selectedName.FindStringSubmatch(text); m != nil {
 		text = strings.ReplaceAll(text, "$_.DisplayName", m[1])
@@ -282,7 +337,7 @@ func (p *powerScript) each(text string) []string {
 		var next []string
 		for _, t := range all {
 			for _, item := range l.items {
-				next = append(next, at.ReplaceAllLiteralString(t, item))
+				next = append(next, putIn(t, at, item))
 			}
 		}
 		all = next
@@ -299,6 +354,28 @@ func (p *powerScript) each(text string) []string {
 		}
 	}
 	return all
+}
+
+// putIn puts an item in the places of a name; one with blanks stays one word outside quotes.
+func putIn(text string, name *regexp.Regexp, item string) string {
+	if !strings.Contains(item, " ") {
+		return name.ReplaceAllLiteralString(text, item)
+	}
+	var out strings.Builder
+	from := 0
+	for _, at := range name.FindAllStringIndex(text, -1) {
+		out.WriteString(text[from:at[0]])
+		quotes := strings.Count(text[:at[0]], `"`) + strings.Count(text[:at[0]], "'")
+		if quotes%2 == 0 {
+			item = `"` + strings.Trim(item, `"`) + `"`
+		} else {
+			item = strings.Trim(item, `"`)
+		}
+		out.WriteString(item)
+		from = at[1]
+	}
+	out.WriteString(text[from:])
+	return out.String()
 }
 
 // eachRow repeats lines for the tables of a loop whose fields they use: $name.Field.
@@ -394,15 +471,29 @@ var (
 	// oneOfTwo is a name and the one or the other number, by a condition of PowerShell.
 	oneOfTwo = pattern.New(`(?i)^["']?(\w+)["']?\s*=\s*(if\s*\(\$.*\{\s*\w+\s*\}\s*else\s*\{\s*\w+\s*\})$`)
 	// nicPair is a property of a NIC in a table of PowerShell, or in two cells of a page.
-	nicPair = pattern.New(`(?i)^["'|]\s*((?:interrupt moderation|energy.efficient|green ethernet|flow control|` +
-		`large send offload|\w+ buffers|receive side scaling|jumbo |\w+ checksum|\w+ \w*coalescing|power saving mode|` +
-		`rss base)[^"'|]*?)\s*["'|](?:\s*=\s*["'])?\s*(enabled|disabled|on|off|\d+)\s*["'|]`)
+	nicPair = pattern.New(`(?i)(?:^\||["'])\s*(` + nicProperty + `[^"'|]*?)` +
+		`\s*["'|](?:\s*[=:,]\s*["']|\s*[;,]\s*\w*value\w*"?\s*[=:]\s*["'])?\s*` +
+		`((?:enabled|disabled|on|off|\d+|rx & tx \w+|auto negotiation|maximum|minimum|highest|lowest|adaptive|` +
+		`extreme)(?:\|\w+)?)\s*["'|]`)
+	// nicSaid is a property of a NIC in a sentence, or two with one value.
+	nicSaid = pattern.New(`(?i)(?:["']\s*(` + nicProperty + `[^"'|]*?)["']\s*/\s*)?["']\s*(` + nicProperty +
+		`[^"'|]*?)["']\s+(?:property\s+|setting\s+)?(?:to|→)\s+["']?(enabled|disabled|on|off|\d+)\b`)
 )
+
+// nicProperty begins the names that drivers show for their properties.
+const nicProperty = `(?:interrupt moderation|energy.efficient|green ethernet|flow control|large send offload|` +
+	`\w+ buffers|receive side scaling|jumbo |\w+ checksum|\w+ \w*coalescing|power saving mode|rss base|speed &|wake on |` +
+	`shutdown wake|gigabit lite|auto disable|advanced eee|priority &|packet priority|arp offload|ns offload|` +
+	`maximum number of rss|ultra low power|reduce speed|system idle power|adaptive inter|interrupt throttl|log link|` +
+	`wait for link|roaming aggress|mimo power|throughput boost)`
 
 // namesOnly reads a line of a table that has the names of values and no key.
 func (r *reader) namesOnly(text string) bool {
-	if m := nicPair.FindStringSubmatch(text); m != nil && r.windows {
-		r.add(Windows, "adapter:*/"+m[1], m[2])
+	if all := nicPair.FindAllStringSubmatch(text, -1); all != nil && r.windows && !strings.Contains(text, "-Display") &&
+		!takesBack.MatchString(text) {
+		for _, m := range all {
+			r.add(Windows, "adapter:*/"+m[1], m[2])
+		}
 		r.fromTable = true
 		return true
 	}

@@ -35,6 +35,14 @@ var cmdlets = map[string]string{
 	"set-netadapterpowermanagement":  "",
 	"set-netadapterrdma":             "",
 	"set-netadapteripsecoffload":     "",
+	"set-netadaptersriov":            "",
+	"set-netadapterqos":              "",
+	"set-netqosdcbxsetting":          "",
+	"new-netqostrafficclass":         "",
+	"set-netqostrafficclass":         "",
+	"enable-netqosflowcontrol":       "",
+	"disable-netqosflowcontrol":      "",
+	"set-smbbandwidthlimit":          "",
 	"set-smbclientconfiguration":     "",
 	"set-smbserverconfiguration":     "",
 	"new-netqospolicy":               "",
@@ -51,7 +59,7 @@ var cmdlets = map[string]string{
 // adapterSwitches are the nouns of Enable- and Disable-NetAdapterNOUN, which switch one property of
 // a NIC.
 var adapterSwitches = []string{"lso", "checksumoffload", "qos", "rdma", "vmq", "sriov", "powermanagement",
-	"encapsulatedpackettaskoffload", "ipsecoffload", "uso", "packetdirect"}
+	"encapsulatedpackettaskoffload", "ipsecoffload", "uso", "uro", "packetdirect"}
 
 // adapterSwitch returns the noun and the value of such a command.
 func adapterSwitch(name string) (noun, value string, ok bool) {
@@ -176,6 +184,17 @@ func (c command) selectedBy(from command) command {
 	if from.name() == "get-netadapteradvancedproperty" && c.name() == "set-netadapteradvancedproperty" {
 		c.words = slices.Concat(c.words[:1], from.words[1:], c.words[1:])
 	}
+	// Get-ChildItem KEY | New-ItemProperty -Name NAME: below the key.
+	if strings.HasSuffix(c.name(), "-itemproperty") && !slices.ContainsFunc(c.words, func(w string) bool {
+		return strings.HasPrefix(strings.ToLower(w), "-path") || strings.EqualFold(w, "-literalpath") || isKey(w)
+	}) {
+		for _, w := range from.words {
+			if isKey(w) {
+				c.words = slices.Concat(c.words[:1], []string{"-Path", strings.TrimRight(w, `\*`) + `\*`}, c.words[1:])
+				break
+			}
+		}
+	}
 	return c
 }
 
@@ -197,14 +216,19 @@ func (r *reader) cmdlet(c command) bool {
 		r.add(Windows, "netsh:tcp/"+name, value)
 		return true
 	}
-	pairs := c.words[1:]
-	for i, w := range pairs {
-		pairs[i] = truth.Replace(w)
+	var pairs []string
+	for _, w := range c.words[1:] {
+		if name, value, ok := strings.Cut(w, ":"); ok && value != "" && strings.HasPrefix(w, "-") { // -Name:Value
+			pairs = append(pairs, name)
+			w = value
+		}
+		pairs = append(pairs, truth.Replace(w))
 	}
 	before := len(r.advice.Settings)
 	defer func() {
 		// A misspelt parameter, or one that is not known here.
-		if len(r.advice.Settings) == before && !strings.HasSuffix(c.name(), "itemproperty") &&
+		piped := c.piped && len(pairs) == 0 // what comes through the pipeline has been changed before
+		if len(r.advice.Settings) == before && !piped && !strings.HasSuffix(c.name(), "itemproperty") &&
 			c.name() != "set-gpregistryvalue" && !(r.fromTable && strings.Contains(r.shown, " $")) {
 			r.unread()
 		}
@@ -214,7 +238,7 @@ func (r *reader) cmdlet(c command) bool {
 		r.adapter(pairs)
 	case "set-netadapterrsc", "set-netadapterrss", "set-netadapterpowermanagement", "set-netadapterlso",
 		"set-netadapterchecksumoffload", "set-netadaptervmq", "set-netadapteruso", "set-netadapterrdma",
-		"set-netadapteripsecoffload":
+		"set-netadapteripsecoffload", "set-netadaptersriov", "set-netadapterqos":
 		r.namedParameters("adapter:*/"+strings.TrimPrefix(c.name(), "set-netadapter")+".", pairs)
 	case "set-smbclientconfiguration":
 		r.namedParameters("smb:client/", pairs)
@@ -227,8 +251,14 @@ func (r *reader) cmdlet(c command) bool {
 				r.add(Windows, "netsh:"+tunnel+"/state", strings.ToLower(pairs[i+1]))
 			}
 		}
+	case "set-smbbandwidthlimit":
+		r.namedParameters("smb:bandwidthlimit/", pairs)
 	case "new-netqospolicy", "set-netqospolicy":
 		r.add(Windows, "qos:policy", "set")
+	case "set-netqosdcbxsetting", "new-netqostrafficclass", "set-netqostrafficclass", "enable-netqosflowcontrol",
+		"disable-netqosflowcontrol": // of a network for storage
+		verb, noun, _ := strings.Cut(c.name(), "-netqos")
+		r.add(Windows, "qos:"+noun, verb)
 	case "set-netipinterface", "set-netipv4protocol":
 		r.parameters("netsh:ip/", pairs)
 	case "set-netipv6protocol":
@@ -282,6 +312,16 @@ func (r *reader) namedParameters(prefix string, words []string) {
 	}
 }
 
+// location keeps the key that the commands behind work in: cd HKLM:\SYSTEM\….
+func (r *reader) location(c, _ command) bool {
+	r.key = ""
+	r.place = ""
+	if n := len(c.words); n > 1 && isKey(c.words[n-1]) {
+		r.place = c.words[n-1]
+	}
+	return r.place != ""
+}
+
 // itemProperty reads Set-ItemProperty and New-ItemProperty. PropertyType is not asked, as the type
 // of reg add is not. The path, the name and the value may stand without their parameters, in this
 // order.
@@ -299,16 +339,16 @@ func (r *reader) itemProperty(words []string) {
 			i++
 		case p == "-name" && i > 0 && strings.EqualFold(words[0], "set-gpregistryvalue"):
 			i++ // of the policy
-		case p == "-name" || p == "-valuename":
+		case p == "-name" || p == "-valuename" || p == "-n" || p == "-property":
 			name = next
 			i++
-		case p == "-value" || p == "-dec" || p == "-dword": // -dec, -dword and -hex are of functions of scripts
+		case p == "-value" || p == "-v" || p == "-dec" || p == "-dword": // -dec, -dword and -hex are of functions of scripts
 			value = next
 			i++
 		case p == "-hex":
 			value = "0x" + next
 			i++
-		case p == "-type" || p == "-propertytype" || p == "-erroraction" || p == "-ea":
+		case p == "-type" || p == "-t" || strings.HasPrefix(p, "-propertyt") || p == "-erroraction" || p == "-ea":
 			i++
 		case strings.HasPrefix(p, "-"):
 		default:
@@ -319,6 +359,9 @@ func (r *reader) itemProperty(words []string) {
 		if *to == "" && len(loose) > 0 {
 			*to, loose = loose[0], loose[1:]
 		}
+	}
+	if path == "." || strings.HasPrefix(path, `.\`) {
+		path = r.place + path[1:]
 	}
 	// Other providers than the registry have items as well; a registry path begins with its hive
 	// and a colon.
@@ -358,6 +401,7 @@ func (r *reader) adapter(words []string) {
 			if part, ok := strings.CutSuffix(property, "*"); ok { // any property of such a name
 				property = strings.TrimPrefix(part, "*")
 			}
+			property = strings.TrimSuffix(strings.TrimPrefix(property, "^"), "$")
 		case "-displayvalue", "-registryvalue":
 			value = next
 		}

@@ -53,6 +53,9 @@ func (r *reader) prose(text string) bool {
 			r.byName(m[1], m[2])
 		}
 	}
+	if len(r.advice.Settings) == before {
+		r.saidOfRegistry(text)
+	}
 	for _, m := range moduleWithin.FindAllStringSubmatch(text, -1) {
 		if full, ok := bareNames()["module"][m[1]]; ok {
 			r.add(Linux, full, m[2])
@@ -115,4 +118,43 @@ func (r *reader) byName(name, value string) {
 			return
 		}
 	}
+}
+
+// Sentences and items of pages about the registry: a name, words that join, and a number. What only
+// marks the name or says the type is taken off first.
+var (
+	marksName = pattern.New("[`*\"'_]{1,3}|(?i)\\((?:32.bit|(?:reg_)?dword)[^()]*\\)|\\b(?:reg_)?dword\\b")
+	joined    = pattern.New(`(?i)\b([a-z]\w+)((?:[\s=:|,>→-]|\b(?:to|and|then|set|sets|it|its|the|be|should|must|` +
+		`is|with|at|of|value|data|a|an|name|change[sd]?|enter|type|create|as|by|new|key|entry|property|in|` +
+		`decimal|hex|hexadecimal|base)\b){1,24}?)(0x[0-9a-f]+|[0-9a-f]{8}|\d+)\b(\s*\(?(?:hex|default)?)`)
+	notSaid = pattern.New(`[;{}$%]|,$|^["']\w+["']\s*[:=]|\w\(|==|(?i)\b(?:default|originally|between|range)\b`)
+)
+
+// saidOfRegistry reads such a sentence.
+func (r *reader) saidOfRegistry(text string) bool {
+	before := len(r.advice.Settings)
+	if !r.windows || notSaid.MatchString(text) {
+		return false
+	}
+	for _, m := range nicSaid.FindAllStringSubmatch(strings.NewReplacer("`", "'", "**", "'").Replace(text), -1) {
+		if m[1] != "" {
+			r.add(Windows, "adapter:*/"+m[1], m[3])
+		}
+		r.add(Windows, "adapter:*/"+m[2], m[3])
+	}
+	plain := marksName.ReplaceAllString(text, " ")
+	for _, m := range joined.FindAllStringSubmatch(plain, -1) {
+		name := registryNamed(m[1])
+		if name == "" || !innerCapital.MatchString(m[1]) || len(m[1]) < 8 ||
+			strings.Trim(m[2], " ") == "" && !strings.Contains(strings.ToLower(text), "dword") ||
+			strings.Trim(m[2], " ,-") == "" && strings.ContainsAny(m[2], ",-") {
+			continue
+		}
+		value := m[3]
+		if hex := strings.ToLower(m[2] + m[4]); strings.Contains(hex, "hex") && !strings.HasPrefix(value, "0x") {
+			value = "0x" + value
+		}
+		r.add(Windows, name, registryWord(value))
+	}
+	return len(r.advice.Settings) > before
 }

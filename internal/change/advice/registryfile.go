@@ -11,7 +11,7 @@ import (
 // "How to add, modify, or delete registry subkeys and values by using a .reg file",
 // learn.microsoft.com.
 var (
-	registryKey = pattern.New(`^\[-?(HK[A-Z_]+(?:\\[^\]]*)?)\]$`)
+	registryKey = pattern.New(`(?i)^\[-?(hk[a-z_]+(?:\\[^\]]*)?)\]\s*(?:;.*)?$`)
 	// keyInCode is a key within the backquotes of a page, and perhaps a value behind it.
 	keyInCode     = pattern.New("`\\[(HK[A-Z_]+\\\\[^\\]]+)\\]([^`]*)`*$")
 	registryValue = pattern.New(`^(?:"((?:[^"\\]|\\.)*)"|@)\s*=\s*(.*)$`)
@@ -83,7 +83,10 @@ func registryWord(s string) string {
 // shortHive abbreviates the names of the hives as reg.exe does, so that a .reg file, reg add and
 // PowerShell use one name for one value.
 func shortHive(key string) string {
-	key = strings.ReplaceAll(key, `\\`, `\`) // the string of another language
+	key = strings.ReplaceAll(key, `\\`, `\`)                                          // the string of another language
+	if n := strings.IndexByte(key, '\\'); n > 0 && strings.EqualFold(key[:2], "hk") { // in either case
+		key = strings.ToUpper(key[:n]) + key[n:]
+	}
 	for long, short := range map[string]string{"HKEY_LOCAL_MACHINE": "HKLM", "HKEY_CURRENT_USER": "HKCU",
 		"HKEY_USERS": "HKU"} {
 		if rest, ok := strings.CutPrefix(key, long); ok {

@@ -19,10 +19,11 @@ import (
 //   - the name, which may be a pattern;
 //   - the default: one value, or RELEASE=VALUE,RELEASE=VALUE where it changed, or - where it
 //     differs from host to host;
-//   - the range: FIRST..LAST, words separated by bars, or - for every value;
+//   - the range: FIRST..LAST, words separated by bars, switch, or - for every value;
 //   - the sense: the direction in which a change is wrong (see senses);
 //   - what the setting does, as a sentence, or as the object of "Raises" for the senses more and
-//     less; - for a choice that concerns function and not performance.
+//     less; - for a choice that concerns function and not performance; = for the text of the line
+//     before.
 //
 // "@os SYSTEM", "@source TEXT" and "@since RELEASE", the first release that defaults hold for,
 // apply to the lines below them. "closed PREFIX" declares that the file has every name directly
@@ -79,8 +80,9 @@ func stillRight(f *fact, text, source string) {
 
 // Words for a switch, in all the forms that the systems have.
 var (
-	onWords  = []string{"1", "on", "yes", "true", "enable", "enabled", "3", "rx & tx enabled", "rxtxenabled"}
-	offWords = []string{"0", "off", "no", "false", "disable", "disabled"}
+	onWords    = []string{"1", "on", "yes", "true", "enable", "enabled", "3", "rx & tx enabled", "rxtxenabled"}
+	otherWords = []string{"default", "allowed", "application", "restart"} // of single switches of Windows
+	offWords   = []string{"0", "off", "no", "false", "disable", "disabled"}
 )
 
 // tables holds what the tables say.
@@ -111,7 +113,7 @@ var tablesOf = sync.OnceValue(func() tables {
 // parse adds the lines of one file.
 func (t *tables) parse(text string) error {
 	var o OS
-	source, oldest := "", "1"
+	source, oldest, before := "", "1", ""
 	for n, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		f := strings.Split(line, "\t")
 		word, rest, _ := strings.Cut(line, " ")
@@ -136,7 +138,10 @@ func (t *tables) parse(text string) error {
 			if f[2] != "-" {
 				one.Range = f[2]
 			}
-			if err := one.sensed(f[1], oldest, f[3], f[4]); err != nil {
+			if f[4] != "=" {
+				before = f[4]
+			}
+			if err := one.sensed(f[1], oldest, f[3], before); err != nil {
 				return fmt.Errorf("line %d: %w", n+1, err)
 			}
 			if err := one.check(); err != nil {
@@ -257,6 +262,13 @@ func (f fact) outside(value string) string {
 			return first + " to " + last
 		}
 		return ""
+	}
+	if f.Range == "switch" {
+		if slices.Contains(onWords, strings.ToLower(value)) || slices.Contains(offWords, strings.ToLower(value)) ||
+			slices.Contains(otherWords, strings.ToLower(value)) {
+			return ""
+		}
+		return "enabled, disabled, default"
 	}
 	words := strings.Split(f.Range, "|")
 	if f.Range == "" || slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, value) }) {

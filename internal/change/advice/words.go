@@ -20,7 +20,7 @@ func (c command) name() string {
 	if len(c.words) == 0 {
 		return ""
 	}
-	first := strings.TrimPrefix(c.words[0], "@") // a batch file: do not print this line
+	first := strings.TrimLeft(c.words[0], "@(") // a batch file: do not print this line
 	return strings.ToLower(strings.TrimSuffix(first[strings.LastIndexAny(first, `/\`)+1:], ".exe"))
 }
 
