@@ -75,8 +75,8 @@ func xtablesHouses(ends func(int) (string, string)) *ruleset.Ruleset {
 	return r
 }
 
-// TestHouses: of 160 rules a packet meets few, whether it is any packet or, as on such a router, one
-// with a house at one end; also where iptables knows the houses by the names of VLANs.
+// TestHouses: of 160 rules a packet meets few, whether it is any packet or, as on such a router,
+// one with a house at one end; also where iptables knows the houses by the names of VLANs.
 func TestHouses(t *testing.T) {
 	vlans := func(i int) (string, string) {
 		return fmt.Sprintf("-i eth1.%d", 101+i), fmt.Sprintf("-o eth1.%d", 101+i)
