@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 	"sync"
@@ -325,18 +326,11 @@ func registryNamed(name string) string {
 
 // nearValue returns the value of the registry that a misspelt name resembles.
 func nearValue(name string) string {
-	const shortest, most = 10, 3
-	best, least := "", most
-	name = strings.ToLower(name)
+	const shortest = 10 // shorter names resemble each other by chance
 	if len(name) < shortest {
 		return ""
 	}
-	for known, full := range registryNames() {
-		if d := distance(known, name, least); d < least && d > 0 || d == least && d < most && full < best {
-			best, least = full, d
-		}
-	}
-	return end(best)
+	return end(registryNames()[resembling(name, maps.Keys(registryNames()))])
 }
 
 // tcpipPath is the registry key that advice on the network means when it does not name one.

@@ -2,6 +2,7 @@ package advice
 
 import (
 	_ "embed"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -71,18 +72,17 @@ func misspelt(id string) string {
 		return ""
 	}
 	name = anyInterface(name)
-	best, most := "", 3
-	for _, known := range sysctlsOfLinux().trees[tree(name)] {
-		if known == name {
-			return ""
-		}
-		if strings.Count(known, ".") != strings.Count(name, ".") {
-			continue
-		}
-		if d := distance(known, name, most); d < most {
-			best, most = known, d
-		}
+	known := sysctlsOfLinux().trees[tree(name)]
+	if slices.Contains(known, name) {
+		return ""
 	}
+	best := resembling(name, func(yield func(string) bool) {
+		for _, k := range known {
+			if strings.Count(k, ".") == strings.Count(name, ".") && !yield(k) {
+				return
+			}
+		}
+	})
 	// A longer change than two letters: the same words but for one, as in error_messages for
 	// error_responses.
 	if best == "" {
@@ -141,6 +141,25 @@ func otherWord(name string) string {
 		found = known
 	}
 	return found
+}
+
+// resembling returns the candidate that a misspelt name stands for: the one that differs by the
+// fewest letters, and by two at most. Of equals it takes the first in the alphabet. It returns
+// nothing if the name is among the candidates; capital letters make no difference.
+func resembling(name string, candidates iter.Seq[string]) string {
+	const tooMany = 3
+	name = strings.ToLower(name)
+	best, least := "", tooMany
+	for c := range candidates {
+		d := distance(strings.ToLower(c), name, min(least+1, tooMany))
+		if d == 0 {
+			return ""
+		}
+		if d < least || d == least && d < tooMany && c < best {
+			best, least = c, d
+		}
+	}
+	return best
 }
 
 // distance returns how many letters have to be changed, added or taken away (Levenshtein), or most

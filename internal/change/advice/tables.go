@@ -237,17 +237,14 @@ func unknownName(o OS, name string, byPattern bool) bool {
 
 // nearName returns the name of the tables that a misspelt one resembles, in the same closed tree.
 func nearName(o OS, name string) string {
-	name = strings.ToLower(name)
-	best, most := "", 3
-	for _, f := range tablesOf().facts {
-		if f.OS != o.family() || strings.Contains(f.Knob, "*") || strings.Count(f.Knob, ".") != strings.Count(name, ".") {
-			continue
+	return strings.TrimPrefix(resembling(name, func(yield func(string) bool) {
+		for _, f := range tablesOf().facts {
+			if f.OS == o.family() && !strings.Contains(f.Knob, "*") &&
+				strings.Count(f.Knob, ".") == strings.Count(name, ".") && !yield(f.Knob) {
+				return
+			}
 		}
-		if d := distance(strings.ToLower(f.Knob), name, most); d < most && d > 0 {
-			best, most = f.Knob, d
-		}
-	}
-	return strings.TrimPrefix(best, "sysctl:")
+	}), "sysctl:")
 }
 
 // outside returns the range of a fact in words if a value is not in it. A value that is no number

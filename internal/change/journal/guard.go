@@ -171,10 +171,11 @@ func handshake(ctx context.Context, ready io.Reader, patience time.Duration, wor
 	for used, stretch := work(), 0; !answered && stretch < workingStretches; stretch++ {
 		got, answered = awaitFor(read, patience)
 		waited += patience
-		before := used
-		if used = work(); used <= before {
+		now := work()
+		if now <= used {
 			break // it hangs
 		}
+		used = now
 	}
 	switch line := strings.TrimSpace(got.line); {
 	case ctx.Err() != nil:
