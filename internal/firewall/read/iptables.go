@@ -2,9 +2,11 @@ package read
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -231,6 +233,10 @@ type xtRule struct {
 	protocol string // of -p without a negation
 	module   string // of the last -m
 	opaque   []string
+	target   string // of -j or -g
+	goes     bool
+	options  []string // of the target
+	again    bool     // matches follow the target
 }
 
 func (p *xtRule) next() (string, error) {
@@ -275,49 +281,65 @@ func (p *xtRule) parse() error {
 			negated = true
 			continue
 		}
-		done, err := p.option(option, negated)
-		if err != nil {
+		if err := p.option(option, negated); err != nil {
 			return fmt.Errorf("%s: %w", option, err)
-		}
-		if done {
-			return nil
 		}
 		negated = false
 	}
 	p.flush()
 	p.add(p.counter)
+	if p.target != "" {
+		p.finish()
+	}
 	return nil
 }
 
-// option reads one option with its values; done after the target, which ends the rule.
-func (p *xtRule) option(option string, negated bool) (done bool, err error) {
+// option reads one option with its values. A file written by hand may have matches behind its
+// target.
+func (p *xtRule) option(option string, negated bool) (err error) {
 	switch option {
 	case "-m", "--match":
 		p.flush()
+		p.again = p.target != ""
 		p.module, err = p.next()
-		return false, err
+		return err
 	case "-j", "-g", "--jump", "--goto":
-		p.flush()
-		return true, p.target(option == "-g" || option == "--goto")
+		if p.target == "" { // a second one is an unknown condition
+			p.flush()
+			p.goes, p.module = strings.Contains(option, "g"), ""
+			p.target, err = p.next()
+			return err
+		}
 	}
 	known, err := p.known(option, negated)
 	if known || err != nil {
-		return false, err
+		p.again = p.again || p.target != ""
+		return err
 	}
-	// An unknown option and its values, up to the next option.
-	if negated {
+	// An unknown option and its values, up to the next option. Where it may be a match, it is taken
+	// for one and not for an option of the target, so that no condition is lost.
+	into := &p.opaque
+	switch {
+	case negated:
 		p.opaque = append(p.opaque, "!")
+	case p.target == "" || p.again || strings.Contains("ACCEPT DROP RETURN", p.target) ||
+		p.x.table.Chain(p.target) != nil || strings.Contains("--syn --tcp-flags --tcp-option -f", option):
+	case !strings.HasPrefix(option, "--icmp"):
+		into = &p.options
 	}
-	p.opaque = append(p.opaque, option)
+	*into = append(*into, option)
 	for len(p.words) > 0 && !strings.HasPrefix(p.words[0], "-") && p.words[0] != "!" {
-		p.opaque = append(p.opaque, p.words[0])
+		*into = append(*into, p.words[0])
 		p.words = p.words[1:]
 	}
-	return false, nil
+	return nil
 }
 
 // known reads the options on fields of the model.
 func (p *xtRule) known(option string, negated bool) (bool, error) {
+	if len(p.words) > 1 && p.words[0] == "!" { // as iptables before 1.4.3 printed it
+		negated, p.words = true, p.words[1:]
+	}
 	match := ruleset.Match{Negated: negated}
 	term := ruleset.Term{Header: p.x.table.Family}
 	var parse func(string) (ruleset.Range, error)
@@ -398,11 +420,33 @@ func (p *xtRule) known(option string, negated bool) (bool, error) {
 		if err != nil {
 			return true, err
 		}
+		if term.Field == ruleset.Source || term.Field == ruleset.Destination {
+			if err := p.x.isOf(r); err != nil {
+				return true, err
+			}
+			term.Header = p.x.table.Family
+		}
 		match.Plain = append(match.Plain, r)
 	}
 	match.Key = []ruleset.Term{term}
 	p.add(match)
 	return true, nil
+}
+
+// isOf refuses an address of the other version of IP. Without a header the first address says
+// which program the rules are of.
+func (x *xtReader) isOf(r ruleset.Range) error {
+	family := "ip6"
+	if r.First.Addr().Is4() {
+		family = "ip"
+	}
+	if x.family == "" {
+		x.family, x.table.Family = family, family
+	}
+	if x.table.Family != family {
+		return errors.New("not an address of the table's family")
+	}
+	return nil
 }
 
 func xtAddress(s string) (ruleset.Range, error) {
@@ -412,11 +456,11 @@ func xtAddress(s string) (ruleset.Range, error) {
 			return ruleset.Range{}, fmt.Errorf("mask %q", mask)
 		}
 		four := m.As4()
-		bits := 0
-		for bits < 32 && four[bits/8]&(0x80>>(bits%8)) != 0 {
-			bits++
+		zeros := ^binary.BigEndian.Uint32(four[:])
+		if zeros&(zeros+1) != 0 {
+			return ruleset.Range{}, fmt.Errorf("mask %q has gaps", mask)
 		}
-		s = fmt.Sprintf("%s/%d", address, bits)
+		s = fmt.Sprintf("%s/%d", address, bits.LeadingZeros32(zeros))
 	}
 	return valueOf(ruleset.Source, s)
 }
@@ -493,63 +537,4 @@ func findSet(sets []*ruleset.Set, name string) *ruleset.Set {
 		}
 	}
 	return nil
-}
-
-func (p *xtRule) target(goes bool) error {
-	name, err := p.next()
-	if err != nil {
-		return err
-	}
-	rest := strings.Join(p.words, " ")
-	p.words = nil
-	p.add(p.counter)
-	text := strings.TrimSpace("-j " + name + " " + rest)
-	switch name {
-	case "ACCEPT":
-		p.add(ruleset.Verdict{Kind: ruleset.Accept})
-	case "DROP":
-		p.add(ruleset.Verdict{Kind: ruleset.Drop})
-	case "REJECT":
-		p.add(ruleset.Verdict{Kind: ruleset.Reject, Detail: rejection(rest)})
-	case "RETURN":
-		p.add(ruleset.Verdict{Kind: ruleset.Return})
-	case "LOG", "ULOG", "NFLOG", "TRACE", "AUDIT":
-		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectLog, Unprintable: true})
-	case "MARK", "CONNMARK", "SECMARK", "CONNSECMARK", "DSCP", "TOS", "TTL", "HL", "CLASSIFY", "TCPMSS", "CHECKSUM",
-		"ECN", "IDLETIMER":
-		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectMark, Unprintable: true})
-	case "SNAT", "DNAT", "MASQUERADE", "REDIRECT", "NETMAP", "TPROXY":
-		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectNAT, Ends: true, Unprintable: true})
-	case "NFQUEUE", "QUEUE":
-		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectQueue, Ends: true, Unprintable: true})
-	case "NOTRACK", "CT", "FLOWOFFLOAD":
-		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectTrack, Unprintable: true})
-	case "SET":
-		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectDynamic, Unprintable: true})
-	default:
-		if p.x.table.Chain(name) == nil {
-			p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectOther, Unprintable: true})
-			return nil
-		}
-		v := ruleset.Verdict{Kind: ruleset.Jump, Chain: name}
-		if goes {
-			v.Kind = ruleset.Goto
-		}
-		p.add(v)
-	}
-	return nil
-}
-
-// rejection returns iptables' way to reject as nft writes it.
-func rejection(options string) string {
-	_, how, _ := strings.Cut(options, "--reject-with ")
-	switch {
-	case how == "tcp-reset":
-		return "with tcp reset"
-	case strings.HasPrefix(how, "icmp6-"):
-		return "with icmpv6 type " + strings.TrimPrefix(how, "icmp6-")
-	case strings.HasPrefix(how, "icmp-"):
-		return "with icmp type " + strings.TrimPrefix(how, "icmp-")
-	}
-	return ""
 }

@@ -197,7 +197,7 @@ func natText(name string, m map[string]any) (string, bool) {
 	if hasAddr {
 		text, ok := expression(addr)
 		good = good && ok
-		if hasPort && strings.Contains(text, ":") {
+		if _, plain := addr.(string); plain && hasPort && strings.Contains(text, ":") {
 			text = "[" + text + "]"
 		}
 		s += text
