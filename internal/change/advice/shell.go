@@ -75,8 +75,8 @@ var (
 
 // newScript looks for the variables and the functions of a text.
 func newScript(text string, lines []line) *script {
-	s := &script{functions: map[string][]string{}, parameters: map[string][]string{}, body: map[int]bool{}, paths: map[string]string{},
-		left: mostExpanded, power: newPowerScript(text, lines)}
+	s := &script{functions: map[string][]string{}, parameters: map[string][]string{},
+		body: map[int]bool{}, paths: map[string]string{}, left: mostExpanded, power: newPowerScript(text, lines)}
 	if !strings.ContainsAny(text, "$%!") {
 		return s
 	}
