@@ -84,7 +84,7 @@ func (r *reader) sysctl(name, value string) bool {
 }
 
 // nextSetting is the beginning of another setting within a value.
-var nextSetting = pattern.New(`\s((?:net|kern)\.[\w.]+)\s*=\s*`)
+var nextSetting = pattern.New(`\s((?:net|kern|kernel|vm|fs)\.[\w.]+)\s*=\s*`)
 
 // assignmentLine is NAME = VALUE, with or without a comment after it. sysctl.conf has no comments
 // after a value, and the kernel refuses such a line; the author still means a comment
@@ -93,6 +93,9 @@ var assignmentLine = pattern.New(`^(-?[A-Za-z_][\w./*%-]*)\s*\??=\s*("[^"]*"|'[^
 
 // endOfString is the end of a text that echo writes into a file over several lines.
 var endOfString = pattern.New(`["']\s*>>?\s*[/$~]\S*\s*$`)
+
+// numberSaid is a number that a sentence goes on behind: net.ipv4.tcp_tw_reuse = 1 allows ….
+var numberSaid = pattern.New(`^(\d+(?: \d+)*) [a-z]{2,}(?: [\w(-]+){3}`)
 
 // split takes a line of the form NAME = VALUE apart. Quotes around the whole value are
 // loader.conf's, rc.conf's and TuneD's, and no part of it; quotes within it stay.
@@ -109,6 +112,9 @@ func split(text string) (name, value string, ok bool) {
 	}
 	if strings.Contains(m[1], ".") {
 		value = strings.TrimRight(value, "`;,")
+		if said := numberSaid.FindStringSubmatch(value); said != nil {
+			value = said[1]
+		}
 	}
 	if len(value) > 1 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
 		value = value[1 : len(value)-1]

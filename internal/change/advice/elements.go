@@ -14,8 +14,23 @@ var (
 		`\s*=\s*"([^"]*)"`)
 )
 
+// tunableOfXML and valueOfXML are the elements of config.xml of pfSense and OPNsense.
+var (
+	tunableOfXML = pattern.New(`^<tunable>(.+)</`)
+	valueOfXML   = pattern.New(`^<value>(.+)</`)
+)
+
 // element reads such elements. A key may be that of the element around.
 func (r *reader) element(text string) bool {
+	if m := tunableOfXML.FindStringSubmatch(text); m != nil {
+		r.pending = m[1]
+		return true
+	}
+	if m := valueOfXML.FindStringSubmatch(text); m != nil && r.pending != "" {
+		name := r.pending
+		r.pending = ""
+		return m[1] == "default" || r.sysctl(name, m[1])
+	}
 	found := false
 	if !strings.Contains(text, "<") || !r.windows {
 		return false

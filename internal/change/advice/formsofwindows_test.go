@@ -33,6 +33,13 @@ func TestWindowsForms(t *testing.T) {
 			"\"Name\": \"DefaultTTL\",\n\"Value\": \"64\"\n}", tcpipParameters + "DefaultTTL = 64: still-right"},
 		{"names without a key", "$s = @{\n\"MaxUserPort\" = 65534\n}\nSet-ItemProperty -Path $x -Name $k -Value $v",
 			tcpipParameters + "MaxUserPort = 65534: ignored"},
+		{"a function with a key of its own", "function Set-T {\nparam([string]$N, [int]$V = 1)\nSet-ItemProperty -Path " +
+			"\"HKLM:\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters\" -Name $N -Value $V -Type DWord\n}\n" +
+			"Set-T \"DisableTaskOffload\" 1", tcpipParameters + "DisableTaskOffload = 1: harmful"},
+		{"a function whose parameters are named", "function Set-P($Keyword, $Data) {\n" +
+			"Get-NetAdapterAdvancedProperty -RegistryKeyword \"*$Keyword\" |\n" +
+			"ForEach-Object { Set-NetAdapterAdvancedProperty -RegistryKeyword $_.RegistryKeyword -RegistryValue $Data }\n}\n" +
+			"Set-P -Data 0 -Keyword LsoV2IPv4", "adapter:*/*LsoV2IPv4 = 0: harmful"},
 		{"rows for a loop", "$props = @(\n@{ Display = \"Packet Coalescing\"; Value = \"Disabled\" }\n)\n" +
 			"foreach ($p in $props) {\nSet-NetAdapterAdvancedProperty -Name x -DisplayName $p.Display -DisplayValue $p.Value\n}",
 			"adapter:x/Packet Coalescing = Disabled: still-right"},
@@ -286,6 +293,7 @@ func TestWindowsSetsNothing(t *testing.T) {
 			"| `KeepAliveInterval` | 1000 | |",
 		"HKLM\n\n| `TcpAckFrequency` | Games use UDP |\n| Flow Control | how the link pauses |",
 		`_backup.RestoreRegistryValue(@"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters", "DefaultTTL", 128);`,
+		`@REM netsh int ip set global routecachelimit=4096`,
 		`undo = { netsh int tcp set global autotuninglevel=normal 2>$null }`,
 		"Revert = {\n Set-ItemProperty -Path \"HKLM:\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters\" " +
 			"-Name DefaultTTL -Value 128\n}",

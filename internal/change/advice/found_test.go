@@ -48,6 +48,15 @@ func TestFoundInTheWild(t *testing.T) {
 				`-Name "DisableTaskOffload" -Value 1 -PropertyType DWORD`,
 			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\DisableTaskOffload = 1: harmful`},
 
+		{"a sentence behind a number", "net.ipv4.tcp_tw_reuse = 1 allows sockets in TIME-WAIT state to be reused",
+			"net.ipv4.tcp_tw_reuse = 1: still-right"},
+		{"config.xml of OPNsense", "<tunable>net.inet.tcp.blackhole</tunable>\n<value>2</value>",
+			"net.inet.tcp.blackhole = 2: still-right"},
+		{"cmdlet for virtual machines",
+			"Get-VMNetworkAdapter -VMName $VM | Set-VMNetworkAdapter -IovWeight 100", ": unknown"},
+		{"beginning of an option", "netsh int ipv6 set global randomizeidentifier=disabled",
+			"netsh:ipv6/randomizeidentifiers = disabled: still-right"},
+
 		// Disciplines that the kernel has and the catalogue does not set.
 		{"simulator", "tc qdisc add dev eth0 root netem delay 100ms", "qdisc:eth0/root = netem: harmful"},
 		{"shaper", "tc qdisc add dev eth0 root htb default 30", "qdisc:eth0/root = htb: still-right"},

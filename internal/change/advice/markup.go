@@ -12,7 +12,7 @@ var (
 	breaking = pattern.New(`(?i)</?(?:p|br|li|ul|ol|tr|div|pre|table|tbody|thead|h[1-6]|dt|dd|blockquote)` +
 		`(?:\s[^<>]*)?/?>`)
 	cell   = pattern.New(`(?i)<t[dh](?:\s[^<>]*)?>`)
-	format = pattern.New(`(?i)</t[dh]>|</?(?:code|b|i|em|strong|tt|kbd|samp|span|font|a|u|small|nobr|var)` +
+	format = pattern.New(`(?i)</t[dh]>|</?(?:code|string|b|i|em|strong|tt|kbd|samp|span|font|a|u|small|nobr|var)` +
 		`(?:\s[^<>]*)?>`)
 )
 

@@ -67,7 +67,7 @@ func (r *reader) properties(c command, f func(name, value string)) {
 
 // netshTags are names that netsh completes, as any beginning of a name (netsh(1) help: "tags").
 var netshTags = []string{"autotuninglevel", "congestionprovider", "ecncapability", "nonsackrttresiliency",
-	"maxsynretransmissions", "initialrto", "timestamps", "defaultcurhoplimit"}
+	"maxsynretransmissions", "initialrto", "timestamps", "defaultcurhoplimit", "randomizeidentifiers"}
 
 // supplemental are the values of `set supplemental TEMPLATE` in their order, when their names are
 // left out.

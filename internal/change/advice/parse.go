@@ -26,7 +26,7 @@ func Parse(data []byte) (Advice, error) {
 	}
 	lines, physical := logicalLines(text)
 	r.advice.Lines = physical
-	r.script = newScript(text, lines)
+	r.script, r.unprompted = newScript(text, lines), calls(lines)
 	for _, l := range lines {
 		r.line, r.shown = l, shortened(l.text)
 		if r.script.body[l.number] || r.script.power.body[l.number] {
@@ -52,6 +52,7 @@ type reader struct {
 	advice      Advice
 	script      *script         // variables, loops and functions
 	isScript    bool            // the text begins with #!, so that # always begins a comment
+	unprompted  map[string]bool // first words of lines: what # hides is a comment where they are commands
 	grouped     bool            // a group of commands of the text writes into a file
 	used        map[string]bool // variables that the text uses, so that their assignments are no settings
 	key         string          // registry key that values belong to, HKLM\…
@@ -94,9 +95,13 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
+// cutVariable is a part of a variable, whose colon is no sign of an interface: ${dev:0:-1}.
+var cutVariable = pattern.New(`(\$\{\w+):[^{}]*\}`)
+
 // add records a setting of the present line. Names that package knob can parse get its spelling, so
 // that facts, catalogue and present value use one name, independent of the text's spelling.
 func (r *reader) add(o OS, name, value string) {
+	name = cutVariable.ReplaceAllString(name, "$1}")
 	if id, err := knob.ParseID(name); err == nil {
 		name = string(id)
 	}
@@ -274,17 +279,18 @@ var prompt = pattern.New(`^(?:(?:PS )?(?:\[[^\]]*\]|[\w.@~:/\\-]*)\s?[#$%>]\s*|\
 //
 // "# sysctl -w …" is a comment in a script and a prompt in a transcript. In a text that begins with
 // #! it is a comment; elsewhere it is a prompt when a command that we know follows, because that is
-// how instructions are written down.
+// how instructions are written down. "#sysctl -w …" is a comment where sysctl begins other lines.
 func (r *reader) uncommented(text string) ([]command, bool) {
 	if p := prompt.FindString(text); p != "" && !r.isScript {
 		rest := splitCommands(text[len(p):])
-		if len(rest) > 0 && commandTable(rest[0].unwrap().name()) != nil {
+		first, _, _ := strings.Cut(text[1:], " ")
+		if len(rest) > 0 && (p != "#" || !r.unprompted[first]) && commandTable(rest[0].unwrap().name()) != nil {
 			return rest, true
 		}
 	}
 	switch {
 	case text[0] == '#', text[0] == ';', strings.HasPrefix(text, "//"), text[0] == '*', strings.HasPrefix(text, "::"),
-		strings.HasPrefix(strings.ToLower(text), "rem "):
+		strings.HasPrefix(strings.TrimPrefix(strings.ToLower(text), "@"), "rem "):
 		return nil, false
 	}
 	return splitCommands(text), true

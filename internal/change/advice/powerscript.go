@@ -50,7 +50,8 @@ var (
 	// quotedReg is a command of reg within a string, with a key that has quotes of its own.
 	quotedReg = pattern.New(`(?i)\breg(?:\.exe)?\s+add\s+\\"`)
 	// selectedName is the property that a pipeline goes on with as $_.DisplayName.
-	selectedName = pattern.New(`(?i)get-netadapteradvancedproperty\s[^|]*-displayname\s+("[^"]+"|'[^']+')`)
+	selectedName = pattern.New(`(?i)get-netadapteradvancedproperty\s[^|]*` +
+		`-(?:displayname|registrykeyword)\s+("[^"]+"|'[^']+')`)
 
 	// selectedWhere is the same with Where-Object.
 	selectedWhere = pattern.New(`(?i)^(.*displayname\s+-(?:like|eq|match)\s+("[^"]+"|'[^']+').*\|\s*` +
@@ -266,7 +267,7 @@ func (s *script) powerParts(text string) []string {
 		text = m[1] + " -DisplayName " + m[2] + text[len(m[1]):]
 	}
 	if m := selectedName.FindStringSubmatch(text); m != nil {
-		text = strings.ReplaceAll(text, "$_.DisplayName", m[1])
+		text = strings.ReplaceAll(strings.ReplaceAll(text, "$_.DisplayName", m[1]), "$_.RegistryKeyword", m[1])
 	}
 	if at := splatted.FindStringSubmatchIndex(text); at != nil && s.left > 0 {
 		if words := p.splats[text[at[2]:at[3]]]; words != "" {

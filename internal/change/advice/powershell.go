@@ -73,7 +73,8 @@ func adapterSwitch(name string) (noun, value string, ok bool) {
 }
 
 // unreadCmdlet are the other commands that set something of the network, and misspelt ones.
-var unreadCmdlet = pattern.New(`^(?:set|enabled?|disabled?|new)-(?:net(?:adap|tcp|udp|offload|ip|qos)|smb)\w*$`)
+var unreadCmdlet = pattern.New(`^(?:set|enabled?|disabled?|new)-` +
+	`(?:net(?:adap|tcp|udp|offload|ip|qos)|smb|vmnetworkadap|vmswitch)\w*$`)
 
 // notTuning are commands of the same modules that give addresses, names and filters.
 var notTuning = pattern.New(`^(?:set|enable|disable|new|remove)-(?:netipaddress|netroute|netipsec\w*|` +

@@ -17,10 +17,12 @@ type script struct {
 	constants map[string]string
 	functions map[string][]string // lines of functions that set what their arguments say
 	body      map[int]bool        // lines of such functions, by their number
-	loops     []loop              // open at the present line
-	paths     map[string]string   // directories of the kernel that variables name at the present line
-	left      int                 // bytes of expanded text that may still be made
-	power     powerScript         // tables and loops of PowerShell and of batch files
+	// the names of their parameters, of PowerShell
+	parameters map[string][]string
+	loops      []loop            // open at the present line
+	paths      map[string]string // directories of the kernel that variables name at the present line
+	left       int               // bytes of expanded text that may still be made
+	power      powerScript       // tables and loops of PowerShell and of batch files
 }
 
 // loop is an open loop. One without a name goes over something that is not known.
@@ -61,19 +63,20 @@ var (
 	otherLoop  = pattern.New(`(?:^|[;|]\s*)(?:while|until|select)\b.*;\s*do\b|^do$`)
 	loopEnd    = pattern.New(`^done\b`)
 
-	pathAssigned = pattern.New(`^(?:local\s+)?([A-Za-z_]\w*)=["']?(/(?:proc/sys|sys/class/net)[\w./-]*)["']?$`)
+	pathAssigned = pattern.New(`^(?:local\s+)?([A-Za-z_]\w*)=["']?(/(?:proc/sys|sys/class/net)[\w./${}-]*)["']?$`)
 
-	functionHead = pattern.New(`^(?:function\s+([\w:.-]+)\s*(?:\(\s*\))?|([\w:.-]+)\s*\(\s*\))\s*(\{.*)?$`)
-	setsByWord   = pattern.New(`\b(?:sysctl|ethtool|ip|ndd|ipadm|netsh|ifconfig)\b|/proc/sys|/sys/|>>|\btee\b`)
-	aliasOfWord  = pattern.New(`^(?:(?:local|declare|typeset)\s+(?:-\w+\s+)?)?` +
+	functionHead = pattern.New(`^(?:[fF]unction\s+([\w:.-]+)\s*(?:\(([^(){}]*)\))?|` +
+		`([\w:.-]+)\s*\(\s*\))\s*(\{.*)?$`)
+	setsByWord  = pattern.New(`\b(?:sysctl|ethtool|ip|ndd|ipadm|netsh|ifconfig)\b|/proc/sys|/sys/|>>|\btee\b`)
+	aliasOfWord = pattern.New(`^(?:(?:local|declare|typeset)\s+(?:-\w+\s+)?)?` +
 		`((?:[A-Za-z_]\w*=["']?\$\{?[1-9]\}?["']?\s*;?\s*)+)$`)
 	oneAlias = pattern.New(`([A-Za-z_]\w*)=["']?\$\{?([1-9])\}?["']?`)
 )
 
 // newScript looks for the variables and the functions of a text.
 func newScript(text string, lines []line) *script {
-	s := &script{functions: map[string][]string{}, body: map[int]bool{}, paths: map[string]string{},
-		left: mostExpanded, power: newPowerScript(text, lines)}
+	s := &script{functions: map[string][]string{}, parameters: map[string][]string{},
+		body: map[int]bool{}, paths: map[string]string{}, left: mostExpanded, power: newPowerScript(text, lines)}
 	if !strings.ContainsAny(text, "$%!") {
 		return s
 	}
@@ -137,17 +140,21 @@ func (s *script) findFunctions(lines []line) {
 		if m == nil {
 			continue
 		}
-		name := m[1] + m[2]
-		body, numbers, end := functionBody(lines, i, m[3])
+		name := m[1] + m[3]
+		body, numbers, end := functionBody(lines, i, m[4])
 		if end < 0 {
 			continue
 		}
 		body = withoutAliases(body)
+		names, joined := parametersOf(m[2], body)
 		sets := slices.ContainsFunc(body, func(t string) bool {
 			return positional.MatchString(t) && setsByWord.MatchString(t)
 		})
+		if !sets && len(names) > 0 {
+			body, sets = joined, slices.ContainsFunc(joined, setsInPower.MatchString)
+		}
 		if _, twice := s.functions[name]; sets && !twice && called[name] {
-			s.functions[name] = body
+			s.functions[name], s.parameters[name] = body, names
 			for _, n := range numbers {
 				s.body[n] = true
 			}
@@ -445,6 +452,9 @@ func (s *script) call(text string) []string {
 		return nil
 	}
 	words := all[0].words
+	if names := s.parameters[first]; names != nil {
+		return s.powerCall(body, names, words[1:])
+	}
 	out := make([]string, 0, len(body))
 	for _, t := range body {
 		t = positional.ReplaceAllStringFunc(t, func(m string) string {

@@ -16,6 +16,15 @@ func TestShell(t *testing.T) {
 		want       []string
 	}{
 		{"variable", "IF=eth0\nethtool -K $IF gro off", []string{"ethtool:eth0/feature.rx-gro = off: harmful"}},
+		{"part of a variable", "for o in gro; do ethtool -K ${dev:0:-1} $o off; done",
+			[]string{"ethtool:${dev}/feature.rx-gro = off: harmful"}},
+		{"variable with a default", "ethtool -K ${IF:-eth0} tso off",
+			[]string{"ethtool:${IF}/feature.tx-tcp-segmentation = off: harmful"}},
+		{"path of variables", "F=\"/sys/class/net/${IF}/queues/tx-${i}/xps_cpus\"\necho \"$M\" > \"$F\"",
+			[]string{"queue:${IF}/tx-${i}/xps_cpus = $M: unknown"}},
+		{"command behind #", "sysctl -w net.ipv4.tcp_sack=0\n#sysctl -w net.ipv4.tcp_dsack=0",
+			[]string{"net.ipv4.tcp_sack = 0: harmful"}},
+		{"prompt", "#sysctl -w net.ipv4.tcp_sack=0", []string{"net.ipv4.tcp_sack = 0: harmful"}},
 		{"two values", "V=0\nV=1\nsysctl -w net.ipv4.tcp_sack=$V", []string{"net.ipv4.tcp_sack = $V: unknown"}},
 		{"value from elsewhere", "V=0\nread V\nsysctl -w net.ipv4.tcp_sack=$V", []string{"net.ipv4.tcp_sack = $V: unknown"}},
 		{"value of a default", "V=${1:-0}\nsysctl -w net.ipv4.tcp_sack=$V", []string{"net.ipv4.tcp_sack = $V: unknown"}},

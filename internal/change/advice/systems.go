@@ -20,7 +20,7 @@ var ownNames = []struct {
 		"net.inet.tcp.congctl.", "net.inet.tcp.abc.", "net.inet.tcp.mss_ifmtu", "net.inet.tcp.timestamps",
 		"net.inet.tcp.cwm", "net.inet.tcp.vtw.",
 		"net.inet.tcp.local_by_rtt", "vm.anonmin", "vm.anonmax", "vm.filemin", "vm.filemax", "vm.execmin", "vm.execmax",
-		"vm.bufcache", "security.pax.", "kern.somaxconn"}},
+		"vm.bufcache", "security.pax.", bothHave}},
 	{OpenBSD, []string{"net.inet.ip.ifq.", "net.inet6.ip6.ifq.", "net.inet.ip.mtudisc", "net.inet.ip.portfirst",
 		"net.inet.ip.porthifirst", "net.inet.ip.portlast", "kern.bufcachepercent", "kern.maxclusters",
 		"kern.nosuidcoredump", "net.pipex.", "net.inet.tcp.ackonpush", "net.inet.tcp.sackholelimit",
@@ -33,8 +33,11 @@ var ownNames = []struct {
 		"net.inet.tcp.fast_finwait2_recycle", "net.inet.tcp.recvbuf_inc", "net.inet.tcp.sendbuf_inc", "net.inet.tcp.tso",
 		"net.inet.ip.check_interface", "net.inet.tcp.inflight", "kern.ipc.nmb", "kern.polling.", "kern.ipc.soacceptqueue",
 		"net.inet.tcp.nolocaltimewait", "net.inet.ip.fastforwarding", "net.inet.ip.intr_queue_maxlen", "hint.", "hw.igb.",
-		"hw.em.", "hw.ix.", "dev.igb.", "dev.em.", "dev.ix.", "net.inet.icmp.icmplim", "vfs.zfs.", "kern.randompid"}},
+		"hw.em.", "hw.ix.", "dev.igb.", "dev.em.", "dev.ix.", "vfs.zfs.", "kern.randompid"}},
 }
+
+// bothHave is a name of NetBSD and OpenBSD alone: it decides between neither of them.
+const bothHave = "kern.somaxconn"
 
 // sharedNames are those of OpenBSD's names that NetBSD has as well (pktqueue(9)): in a text of
 // NetBSD they are of it.
@@ -48,7 +51,7 @@ var systemWords = []struct {
 	{NetBSD, pattern.New(`\bNetBSD\b`)},
 	{OpenBSD, pattern.New(`\bOpenBSD\b`)},
 	{Darwin, pattern.New(`(?i)\b(?:mac ?os|os ?x|darwin|networksetup|pmset|brew install|` +
-		`defaults write)\b|/Library/Launch|/usr/sbin/sysctl\b`)},
+		`defaults write)\b|/Library/Launch|/usr/sbin/sysctl\b|\(mac\)`)},
 	{FreeBSD, pattern.New(`\b(?:FreeBSD|pfSense|OPNsense)\b`)},
 }
 
@@ -85,7 +88,7 @@ func (r *reader) tellSystems(text string) {
 	for _, s := range r.advice.Settings {
 		if name, ok := strings.CutPrefix(s.Knob, "sysctl:"); ok && s.OS == FreeBSD {
 			// Names that FreeBSD shares with NetBSD alone decide between neither of them.
-			if o, ok := ownerOf(name); ok && !(o == FreeBSD && ofNetBSD(s.Knob)) {
+			if o, ok := ownerOf(name); ok && !(o == FreeBSD && ofNetBSD(s.Knob)) && name != bothHave {
 				count[o]++
 			}
 		}
@@ -116,7 +119,7 @@ func (r *reader) tellSystems(text string) {
 			continue
 		}
 		s.OS = usual
-		shared := usual == NetBSD && (ofNetBSD(s.Knob) ||
+		shared := usual == OpenBSD && name == bothHave || usual == NetBSD && (ofNetBSD(s.Knob) ||
 			slices.ContainsFunc(sharedNames, func(p string) bool { return strings.HasPrefix(name, p) }))
 		if o, ok := ownerOf(name); ok && !shared {
 			s.OS = o
