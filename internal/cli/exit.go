@@ -115,6 +115,11 @@ type statusError struct {
 
 func (e statusError) Error() string { return e.message }
 
+// Is reports an interruption that another process of linerate has printed.
+func (e statusError) Is(target error) bool {
+	return e.status == exitInterrupted && target == errInterrupted
+}
+
 // Hint returns what the user can do next.
 func (e statusError) Hint() string { return e.hint }
 
