@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -17,10 +16,10 @@ var errNegative = errors.New("negative")
 
 // Set takes 10 and 0.5 as seconds, and everything else as [time.ParseDuration] does.
 func (s seconds) Set(text string) error {
-	if text != "" && strings.Trim(text, "-0123456789.") == "" {
+	if text != "" && strings.Trim(text, "0123456789.") == "" {
 		text += "s"
 	}
-	if d, err := time.ParseDuration(text); err == nil && d < 0 {
+	if strings.HasPrefix(text, "-") {
 		return errNegative
 	}
 	return s.Value.Set(text)

@@ -1,7 +1,6 @@
 package spelling
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -47,8 +46,11 @@ func Flags(set *pflag.FlagSet, typed string) []string {
 // usage says what "empty:" means may have it.
 func Valueless(set *pflag.FlagSet) (name string) {
 	set.Visit(func(f *pflag.Flag) {
-		if slices.Contains([]string{"", "[]", `[""]`}, f.Value.String()) && !strings.Contains(f.Usage, "empty:") {
-			name = f.Name
+		switch f.Value.String() {
+		case "", "[]", `[""]`:
+			if !strings.Contains(f.Usage, "empty:") {
+				name = f.Name
+			}
 		}
 	})
 	return name
