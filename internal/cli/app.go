@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -46,7 +47,7 @@ type app struct {
 	state          string
 	progress       string
 
-	unknown error // the command whose help was asked for does not exist
+	unhelped error // why the help that was asked for was not shown
 
 	// path replaces the path to the far host in an experiment; nil: the real one. Only tests set
 	// it.
@@ -93,7 +94,7 @@ func (a *app) run(args []string) int {
 	a.args = args
 	root := a.rootCommand()
 	root.SetArgs(args)
-	return a.finish(interruption(ctx, cmp.Or(root.ExecuteContext(ctx), a.unknown)))
+	return a.finish(interruption(ctx, cmp.Or(root.ExecuteContext(ctx), a.unhelped)))
 }
 
 // rootCommand builds the tree of commands. A new command joins a group.
@@ -187,15 +188,20 @@ func prepare(c *cobra.Command) {
 }
 
 // prepareHelp makes `help NOSUCH` and `NOSUCH --help` mistakes; cobra answers both with the help of
-// the group and status 0.
+// the group and status 0. It also reports a help that cannot be written, which cobra ignores.
 func (a *app) prepareHelp(root *cobra.Command) {
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if words := c.Flags().Args(); group(c) && len(words) > 0 {
-			a.unknown = unknownCommand(c, words)
+			a.unhelped = unknownCommand(c, words)
 			return
 		}
+		var page bytes.Buffer
+		out := c.OutOrStdout()
+		c.SetOut(&page)
 		show(c, args)
+		c.SetOut(out)
+		_, a.unhelped = page.WriteTo(out)
 	})
 	root.InitDefaultHelpCmd()
 	for _, c := range root.Commands() {

@@ -40,8 +40,8 @@ func parameters(use string) []parameter {
 	return all
 }
 
-// given reports a flag that was given without a value, or with zero where zero stands for a
-// default that the user cannot have meant.
+// given reports a flag with an empty part, or with zero where zero stands for a default that the
+// user cannot have meant.
 func given(flags *pflag.FlagSet, names ...string) error {
 	for _, name := range names {
 		f := flags.Lookup(name)
@@ -49,7 +49,7 @@ func given(flags *pflag.FlagSet, names ...string) error {
 			continue
 		}
 		switch text := strings.Trim(f.Value.String(), "[]"); {
-		case text == "" || slices.Contains(strings.Split(text, ","), ""):
+		case slices.Contains(strings.Split(text, ","), ""):
 			return usagef("--%s: a value is missing", name)
 		case text == "0" || text == "0s":
 			return usagef("--%s %s: must be more than 0", name, text)
@@ -99,10 +99,14 @@ func and(words []string) string {
 }
 
 // checked returns the check of a command's arguments: its own one first, which knows what its users
-// mean, then the one that its Use implies. All errors are of usage (exit status 2).
+// mean, then the one that its Use implies. It also refuses flags without a value, except those that
+// linerate gives its own processes. All errors are of usage (exit status 2).
 func checked(own cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		var err error
+		if name := spelling.Valueless(c.Flags()); name != "" && !c.Hidden {
+			return usagef("--%s: a value is missing", name)
+		}
 		if own != nil {
 			err = own(c, args)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // commands returns every command of the tree, hidden ones too.
@@ -103,5 +104,39 @@ func TestEmptyArgument(t *testing.T) {
 				t.Errorf("%s with an empty %s: %v", c.CommandPath(), p.name, err)
 			}
 		}
+	}
+}
+
+// TestEmptyAndNegativeFlag gives every flag of every command the empty value, and those that take a
+// time one before now. A flag whose help says what empty means takes it.
+func TestEmptyAndNegativeFlag(t *testing.T) {
+	refused := func(path, value string, f *pflag.Flag) {
+		c, _, err := testTree().Find(strings.Fields(path)[1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = c.ParseFlags([]string{"--" + f.Name + "=" + value}); err != nil {
+			err = explainFlag(c, err)
+		} else {
+			err = c.ValidateArgs(slices.Repeat([]string{"word"}, len(parameters(c.Use))))
+		}
+		if exitStatus(err) != exitUsage || !strings.Contains(err.Error(), "--"+f.Name) {
+			t.Errorf("%s --%s=%s: %v", path, f.Name, value, err)
+		}
+	}
+	for _, c := range commands(testTree()) {
+		if c.Hidden || c.DisableFlagParsing || c.Name() == "help" || c.HasParent() && c.Parent().Hidden {
+			continue
+		}
+		all := c.LocalFlags()
+		all.AddFlagSet(c.InheritedFlags())
+		all.VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && !strings.Contains(f.Usage, "empty:") {
+				refused(c.CommandPath(), "", f)
+			}
+			if f.Value.Type() == "duration" {
+				refused(c.CommandPath(), "-1s", f)
+			}
+		})
 	}
 }

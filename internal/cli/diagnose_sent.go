@@ -38,8 +38,8 @@ func (f *sentFlags) add(c *cobra.Command) {
 // check refuses flags that contradict each other or the arguments, before anything is measured.
 func (f *sentFlags) check(cmd *cobra.Command, args []string) error {
 	// An empty name is an unset variable of a shell.
-	if slices.Contains(f.from, "") || cmd.Flags().Changed("save") && f.save == "" {
-		return usagef("--from and --save: name a file")
+	if slices.Contains(f.from, "") {
+		return usagef("--from: name a file")
 	}
 	if len(f.from) > 0 {
 		if len(args) > 0 {

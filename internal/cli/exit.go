@@ -178,9 +178,10 @@ func errorDocument(err error) *report.ErrorDocument {
 }
 
 // interruption marks the error of a command that a signal ended. An interruption is an error only
-// when it made the command fail: Ctrl-C is the normal end of `serve` and `lab up`.
+// when it made the command fail: Ctrl-C is the normal end of `serve` and `lab up`. One that another
+// process of linerate has printed stays as it is.
 func interruption(ctx context.Context, err error) error {
-	if ctx.Err() == nil || err == nil || errors.Is(err, errInterrupted) {
+	if ctx.Err() == nil || err == nil || errors.Is(err, errInterrupted) || err == (statusError{status: exitInterrupted}) {
 		return err
 	}
 	return errors.Join(errInterrupted, err)

@@ -96,3 +96,18 @@ func TestDemoBesideOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestInterruptionIsSaidOnce: the process of a closed world has printed that it was interrupted,
+// and the one that started it adds nothing.
+func TestInterruptionIsSaidOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var said bytes.Buffer
+	a := &app{out: io.Discard, err: &said, json: true}
+	if got := a.finish(interruption(ctx, statusError{status: exitInterrupted})); got != exitInterrupted || said.Len() > 0 {
+		t.Errorf("status %d, %q", got, &said)
+	}
+	if got := a.finish(interruption(ctx, statusError{status: exitPartial})); got != exitInterrupted || said.Len() == 0 {
+		t.Errorf("a partial result that was interrupted: status %d, %q", got, &said)
+	}
+}

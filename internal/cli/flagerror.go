@@ -85,6 +85,9 @@ func explainFlag(c *cobra.Command, err error) error {
 		text := fmt.Sprintf("--%s %s: ", value.GetFlag().Name, value.GetValue())
 		switch value.GetFlag().Value.Type() {
 		case "duration":
+			if errors.Is(err, errNegative) {
+				return usagef("%smust be 0 or more", text)
+			}
 			if s, err := unit.ParseSeconds(value.GetValue()); err == nil && math.Abs(s) > math.MaxInt64/1e9 {
 				return usagef("%stoo long: write a time of less than 292 years, as in 24h", text)
 			}

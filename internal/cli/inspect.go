@@ -54,13 +54,6 @@ will see. --capture does not overwrite an existing file unless --force is given.
 			"  linerate inspect --capture slow.capture\n  linerate inspect --from slow.capture\n" +
 			"  linerate inspect --from sosreport-web1-2024-06-11",
 		RunE: func(cmd *cobra.Command, names []string) error {
-			// An empty name is an unset variable of a shell; reading this host instead would answer
-			// another question.
-			for _, name := range []string{"from", "capture", "root"} {
-				if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-					return usagef("--%s: name what to read or to write", name)
-				}
-			}
 			snapshot, err := a.inspected(cmd.Context(), f)
 			if err != nil {
 				return err

@@ -196,8 +196,6 @@ func (g *gateFlags) read(a *app, c *cobra.Command, specs []traffic.Spec) error {
 		}
 	}
 	switch {
-	case c.Flags().Changed("baseline") && g.baseline == "":
-		return usagef("--baseline: name a stored measurement or a file")
 	case c.Flags().Changed("tolerance") && g.baseline == "":
 		return usagef("--tolerance: needs --baseline")
 	case !(g.tolerance >= 0 && g.tolerance < 1):

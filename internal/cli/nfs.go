@@ -51,9 +51,6 @@ called, "network-or-server" leaves the two together.`,
 			if err := given(cmd.Flags(), "from", "duration"); err != nil {
 				return err
 			}
-			if duration < 0 {
-				return usagef("--duration %v: must not be negative", duration)
-			}
 			tree := hostfs.Running()
 			read := func() ([]procfs.NFSMount, error) { return nfs.Read(tree) }
 			if from != "" {

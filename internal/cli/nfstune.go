@@ -134,8 +134,8 @@ func (f *nfsTuneFlags) plan(flags *pflag.FlagSet, source string) (mount.Plan, tr
 		return p, o, usagef("--budget %v: must be longer than 0s and at most 24h", f.budget)
 	case f.duration > f.budget || f.warmUp > f.budget || f.patience > 24*time.Hour:
 		return p, o, usagef("--duration and --warm-up must be within the budget of %v, and --patience at most 24h", f.budget)
-	case f.duration < 0 || f.warmUp < 0 || f.patience < time.Second:
-		return p, o, usagef("--duration and --warm-up must not be negative, and --patience at least 1s")
+	case f.patience < time.Second:
+		return p, o, usagef("--patience %v: must be at least 1s", f.patience)
 	case f.file != "" && !filepath.IsLocal(f.file):
 		return p, o, usagef("--file %q: give it relative to the export", f.file)
 	}

@@ -111,9 +111,6 @@ func (f *planFlags) over(cmd *cobra.Command, g *plan.Given) error {
 		if !cmd.Flags().Changed(x.flag) {
 			continue
 		}
-		if x.value == "" {
-			return usagef("--%s: is empty", x.flag)
-		}
 		// The release of a file belongs to its system.
 		if x.flag == "os" && x.value != g.OS {
 			g.Release = ""

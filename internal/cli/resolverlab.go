@@ -45,6 +45,11 @@ them as they would be for a record with 300 s. Nothing outside the namespace cha
 			if o.Duration <= 0 || o.Duration > time.Minute {
 				return usagef("--duration %v: want up to 1m", o.Duration)
 			}
+			for _, name := range o.Only {
+				if !slices.ContainsFunc(world.Variants(o.Recursor), func(v world.Variant) bool { return v.Name == name }) {
+					return usagef("--only %q: not a name in the table of %s", name, o.Recursor)
+				}
+			}
 			if _, err := o.Recursor.Find(); err != nil {
 				return flagError{err, "install it: the Debian packages are bind9, unbound and knot-resolver"}
 			}

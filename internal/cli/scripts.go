@@ -50,12 +50,10 @@ func (a *app) forScripts(c *cobra.Command, table bool) *cobra.Command {
 func (a *app) checkScripts(c *cobra.Command) error {
 	f := rows.Format(a.format)
 	switch {
-	case a.format == "" && c.Flags().Changed("format"), f != "" && !slices.Contains(rows.Formats(), f):
+	case f != "" && !slices.Contains(rows.Formats(), f):
 		return usagef("--format %q: not one of csv, prometheus, influx", a.format)
 	case f != "" && (a.json || a.jsonLines):
 		return usagef("--format %s: give it without --json and --json-lines", f)
-	case c.Flags().Changed("output") && a.output == "":
-		return usagef("--output: name the file to write")
 	case a.overwrite && a.output == "":
 		return usagef("--overwrite: needs --output")
 	}

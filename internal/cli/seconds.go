@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -9,10 +10,17 @@ import (
 // seconds is the value of a duration flag that also takes a plain number, as iperf3 and ping do.
 type seconds struct{ pflag.Value }
 
+// errNegative refuses a time below 0: a flag without a lower bound of its own would take it for 0,
+// or for a time that is over.
+var errNegative = errors.New("negative")
+
 // Set takes 10 and 0.5 as seconds, and everything else as [time.ParseDuration] does.
 func (s seconds) Set(text string) error {
 	if text != "" && strings.Trim(text, "0123456789.") == "" {
 		text += "s"
+	}
+	if strings.HasPrefix(text, "-") {
+		return errNegative
 	}
 	return s.Value.Set(text)
 }

@@ -300,8 +300,6 @@ func (f serveFlags) limits() (traffic.Limits, admission.Limits, error) {
 		return native, all, fmt.Errorf("--listen %s: want HOST:PORT or :PORT, with a port from 0 to 65535", f.listen)
 	case f.maxDuration < 100*time.Millisecond:
 		return native, all, fmt.Errorf("--max-duration %v is shorter than the shortest test, 100ms", f.maxDuration)
-	case f.keyExpires < 0:
-		return native, all, fmt.Errorf("--key-expires %v: want a time such as 8h, or 0 for no end", f.keyExpires)
 	case f.keyClients < 0:
 		return native, all, fmt.Errorf("--key-clients %d: want a number of hosts, or 0 for any", f.keyClients)
 	case f.maxClients < 1:

@@ -88,8 +88,6 @@ func (l *loadFlags) check() error {
 	switch {
 	case l.duration <= 0:
 		return usagef("--duration %v: must be longer than 0s", l.duration)
-	case l.interval < 0:
-		return usagef("--interval %v: must be longer than 0s", l.interval)
 	case l.reverse && l.bidir:
 		return usagef("--reverse and --bidir: give one of them; --bidir sends both ways already")
 	case l.parallel < 1 || l.parallel > traffic.MaxStreams:

@@ -64,6 +64,7 @@ func (a *app) top(ctx context.Context, f top.Asked) error {
 	if !a.json && a.format == "" && a.output == "" && !f.Once && f.Count == 0 {
 		fmt.Fprintln(a.err, "linerate: this terminal cannot show a screen: printing one table, as with --once")
 	}
+	f.Width = a.style().Width
 	got, err := top.Collect(ctx, f, source, func(r top.Reading) error {
 		switch {
 		case a.lines != nil:

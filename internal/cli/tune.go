@@ -185,8 +185,6 @@ func (f tuneFlags) bounds() (loop.TuneOptions, error) {
 			f.budget, leastBudget)
 	case f.budget <= 0 || f.budget > 50*time.Minute:
 		return o, usagef("--budget %v: must be longer than 0s and at most 50m", f.budget)
-	case f.load.duration < 0 || f.warmUp < 0:
-		return o, usagef("--duration and --warm-up must not be negative")
 	case f.soak < 0 || f.soak > 24*time.Hour:
 		return o, usagef("--soak %v: must be at most 24h", f.soak)
 	case f.trials < 1:

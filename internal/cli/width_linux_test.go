@@ -47,6 +47,36 @@ func TestTextFitsTheTerminal(t *testing.T) {
 	}
 }
 
+// TestTopFitsTheTerminal prints the table of this host and one interface on terminals of several
+// widths: each line fits.
+func TestTopFitsTheTerminal(t *testing.T) {
+	for i, width := range []int{200, 80, 60, 60, 40, 40} {
+		master, slave := terminalOf(t, width)
+		shown := make(chan string)
+		go func() {
+			text, _ := io.ReadAll(master) // ends with an error when the terminal is closed
+			shown <- string(text)
+		}()
+		args := []string{"top", "--once", "--interval", "100ms"}
+		if i%2 == 1 {
+			args = append(args, "--interface", "lo")
+		}
+		if status := newApp(strings.NewReader(""), slave, io.Discard).run(args); status != exitOK {
+			t.Errorf("status %d", status)
+		}
+		slave.Close()
+		text := strings.ReplaceAll(<-shown, "\r\n", "\n")
+		if !strings.Contains(text, "linerate top") {
+			t.Errorf("no table on a terminal of %d columns:\n%s", width, text)
+		}
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("a line of %d columns on a terminal of %d: %s", n, width, line)
+			}
+		}
+	}
+}
+
 // terminalOf returns both ends of a new terminal without colours.
 func terminalOf(t *testing.T, width int) (master, slave *os.File) {
 	t.Helper()

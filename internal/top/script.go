@@ -21,7 +21,7 @@ const (
 	MaxCount    = 3600 // readings of one document, which is in memory until it is complete
 )
 
-// tableWidth is the width of a table for scripts, in columns.
+// tableWidth is the width of a table for scripts, in columns; one on a narrower terminal fits it.
 const tableWidth = 110
 
 // Asked are the flags of the command.
@@ -31,6 +31,15 @@ type Asked struct {
 	Count   int
 	Counted bool // Count was given
 	Endless bool // readings until the context ends, which Collect passes on and does not keep
+	Width   int  // columns of the terminal; 0: a file or a pipe
+}
+
+// width returns the width of a table.
+func (a *Asked) width() int {
+	if a.Width == 0 {
+		return tableWidth
+	}
+	return min(a.Width, tableWidth)
 }
 
 // Check refuses flags that are out of bounds or contradict each other.
@@ -158,28 +167,29 @@ func (a *Asked) Table(w io.Writer, r Reading) error {
 	s := NewState(a.Begin)
 	s.bare, s.view = true, Overview
 	s.Reading(r)
-	lines := []Line{s.title(), s.cpuLine(tableWidth), s.protocolLine(tableWidth)}
-	if behind := s.behindLine(tableWidth); behind != nil {
+	width := a.width()
+	lines := []Line{s.title().cut(width, ""), s.cpuLine(width), s.protocolLine(width)}
+	if behind := s.behindLine(width); behind != nil {
 		lines = append(lines, behind)
 	}
 	lines = append(lines, nil)
 	if a.Interface != "" {
-		lines = append(lines, s.detail(tableWidth)...)
-		lines = lines[:len(lines)-len(s.counters(tableWidth))] // only the screen reads those
+		lines = append(lines, s.detail(width)...)
+		lines = lines[:len(lines)-len(s.counters(width))] // only the screen reads those
 	} else {
 		rows := s.rows()
-		lines = append(lines, s.tableHead(rows, tableWidth))
-		lines = append(lines, s.table(rows, tableWidth, len(rows))...)
+		lines = append(lines, s.tableHead(rows, width))
+		lines = append(lines, s.table(rows, width, len(rows))...)
 		lines = append(lines, nil)
-		lines = append(lines, s.cpuRows(r.CPUs, tableWidth)...)
+		lines = append(lines, s.cpuRows(r.CPUs, width)...)
 		if len(r.Processes) > 0 {
-			lines = append(append(lines, nil), s.processRows(r.Processes[:min(len(r.Processes), 10)], tableWidth)...)
+			lines = append(append(lines, nil), s.processRows(r.Processes[:min(len(r.Processes), 10)], width)...)
 		}
 	}
 	for _, warning := range r.Warnings {
 		lines = append(lines, Line{{"not read: " + s.glyphs.inert(warning), 0}})
 	}
-	return write(w, append(lines, nil))
+	return s.write(w, append(lines, nil), width)
 }
 
 // Ending prints findings and changes, below the last table.
@@ -190,17 +200,17 @@ func (a *Asked) Ending(w io.Writer, c Collected) error {
 	}
 	s.Judged(c.Verdict)
 	s.Changed(c.Journal)
-	var lines []Line
-	for _, l := range append(s.findingLines(tableWidth, ""), s.latestLines(tableWidth, latest)...) {
-		lines = append(lines, s.wrapped(l, tableWidth, 5)...)
-	}
-	return write(w, lines)
+	width := a.width()
+	return s.write(w, append(s.findingLines(width, ""), s.latestLines(width, latest)...), width)
 }
 
-func write(w io.Writer, lines []Line) error {
+// write breaks the lines that are longer than the width.
+func (s *State) write(w io.Writer, lines []Line, width int) error {
 	var b strings.Builder
-	for _, l := range lines {
-		b.WriteString(l.String() + "\n")
+	for _, line := range lines {
+		for _, l := range s.wrapped(line, width, 5) {
+			b.WriteString(l.String() + "\n")
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

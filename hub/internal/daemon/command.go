@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
@@ -25,6 +26,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/web"
 	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/release"
+	"github.com/linerate/linerate/internal/base/spelling"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/base/visible"
 	"github.com/linerate/linerate/internal/report"
@@ -50,7 +52,7 @@ type app struct {
 	args     []string // as typed, without the program's name
 	json     bool
 
-	unknown error // the command whose help was asked for does not exist
+	unhelped error // why the help that was asked for was not shown
 }
 
 // The exit statuses are those of linerate, so that scripts can treat both programs the same.
@@ -78,7 +80,7 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	a := &app{in: in, out: out, err: visible.NewWriter(errw, false), env: os.Getenv, args: args[1:]}
 	root := a.rootCommand()
 	root.SetArgs(a.args)
-	return a.finish(cmp.Or(root.ExecuteContext(ctx), a.unknown))
+	return a.finish(cmp.Or(root.ExecuteContext(ctx), a.unhelped))
 }
 
 func exitStatus(err error) int {
@@ -153,6 +155,12 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArguments,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if name := spelling.Valueless(cmd.Flags()); name != "" {
+				return usageError{fmt.Errorf("--%s: a value is missing", name)}
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if showVersion {
 				return a.printVersion()
@@ -220,15 +228,20 @@ Start it and open http://` + DefaultListen + `/. Any other address requires a pa
 }
 
 // prepareHelp makes `help NOSUCH` and `NOSUCH --help` mistakes; cobra answers both with the help of
-// the program and status 0.
+// the program and status 0. It also reports a help that cannot be written, which cobra ignores.
 func (a *app) prepareHelp(root *cobra.Command) {
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
-			a.unknown = noArguments(c, words)
+			a.unhelped = noArguments(c, words)
 			return
 		}
+		var page bytes.Buffer
+		out := c.OutOrStdout()
+		c.SetOut(&page)
 		show(c, args)
+		c.SetOut(out)
+		_, a.unhelped = page.WriteTo(out)
 	})
 	root.SetHelpCommand(&cobra.Command{
 		Use:   "help [COMMAND]",

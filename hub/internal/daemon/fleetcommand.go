@@ -373,6 +373,9 @@ func (a *app) decideCommand(f *runFlags, do, use, short string) *cobra.Command {
 	c := &cobra.Command{
 		Use: use, Short: short,
 		RunE: func(cmd *cobra.Command, ids []string) error {
+			if len(ids) == 0 {
+				return usageError{fmt.Errorf("%s: ID is missing", cmd.Name())}
+			}
 			var doc report.FleetDecideDocument
 			if err := a.call(cmd, f, desk.Request{Do: do, IDs: ids, Reason: reason}, &doc, nil); err != nil {
 				return err

@@ -1,4 +1,5 @@
-// Package spelling finds the name that was meant by a mistyped one.
+// Package spelling finds the name that was meant by a mistyped one, and the flag whose value is
+// missing.
 //
 // # Model
 //

@@ -41,6 +41,21 @@ func Flags(set *pflag.FlagSet, typed string) []string {
 	return Near(names, typed)
 }
 
+// Valueless returns the name of a flag that was given the empty value, as the shell passes for a
+// variable that is not set, or "": `persist --root "$IMAGE"` would write to this host. A flag whose
+// usage says what "empty:" means may have it.
+func Valueless(set *pflag.FlagSet) (name string) {
+	set.Visit(func(f *pflag.Flag) {
+		switch f.Value.String() {
+		case "", "[]", `[""]`:
+			if !strings.Contains(f.Usage, "empty:") {
+				name = f.Name
+			}
+		}
+	})
+	return name
+}
+
 // Distance returns how many letters are inserted, deleted, changed, or swapped with their neighbour
 // between two texts.
 func Distance(a, b string) int {
