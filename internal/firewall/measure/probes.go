@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/linerate/linerate/internal/firewall/ruleset"
@@ -23,8 +24,6 @@ func net3(i int) string { return fmt.Sprintf("10.%d.%d", i/256%256, i%256) }
 
 // table is a table of nftables with one chain that all datagrams meet, behind sets and chains of
 // its own.
-//
-//go:noinline // 26 copies took 6 kB
 func table(family, before, rules string) []Rules {
 	return []Rules{{ruleset.NFT, fmt.Sprintf(
 		"table %s t {\n%s\nchain out {\ntype filter hook output priority 0; policy accept;\n%s\n}\n}\n",
@@ -70,106 +69,136 @@ func mixed(i int) string {
 // case in memory counts.
 const nothing = "nothing"
 
+// probe is a case before its table is written around the rules.
+type probe struct {
+	name, family, before, rules string
+	needs                       []string
+}
+
+// ofNFT makes cases of rules of nftables.
+func ofNFT(all []probe) []Case {
+	cases := make([]Case, len(all))
+	for i, p := range all {
+		cases[i] = Case{Name: p.name, Rules: table(p.family, p.before, p.rules), Needs: append(p.needs, "nf_tables")}
+	}
+	return cases
+}
+
+// ofIPTables makes cases of rules of one of both kinds of iptables, which need its modules, too.
+func ofIPTables(program ruleset.Program, all []probe, modules ...string) []Case {
+	cases := make([]Case, len(all))
+	for i, p := range all {
+		cases[i] = Case{Name: string(program) + ", " + p.name, Rules: saved(program, p.rules),
+			Needs: append(p.needs, modules...)}
+	}
+	return cases
+}
+
+// counting are conditions with a counter each.
+func counting(n int, condition func(i int) string) string {
+	return lines(n, func(i int) string { return condition(i) + " counter" })
+}
+
+// appended are rules that iptables-save writes.
+func appended(n int, condition func(i int) string) string {
+	return lines(n, func(i int) string { return "-A OUTPUT " + condition(i) })
+}
+
+// always is a condition that all rules have.
+func always(s string) func(int) string { return func(int) string { return s } }
+
 // probes are the cases of a calibration.
 func probes() []Case {
-	counting := func(n int, condition func(i int) string) string {
-		return lines(n, func(i int) string { return condition(i) + " counter" })
-	}
-	always := func(s string) func(int) string { return func(int) string { return s } }
-	nft := func(name, family, before, rules string, needs ...string) Case {
-		return Case{Name: name, Rules: table(family, before, rules), Needs: append([]string{"nf_tables"}, needs...)}
-	}
-	all := []Case{
-		{Name: nothing}, {Name: nothing}, {Name: nothing}, {Name: nothing},
-		nft("an empty chain", "ip", "", ""),
-		nft("addresses, few", "ip", "", counting(60, func(i int) string { return "ip saddr " + net3(i) + ".1" })),
-		nft("addresses, many", "ip", "", counting(400, func(i int) string { return "ip saddr " + net3(i) + ".1" })),
-		nft("prefixes of three bytes", "ip", "",
-			counting(120, func(i int) string { return "ip saddr " + net3(i) + ".0/24" })),
-		nft("prefixes within a byte", "ip", "",
-			counting(200, func(i int) string { return "ip daddr " + net3(i*16) + ".0/20" })),
-		nft("addresses in a table of both protocols", "inet", "",
-			counting(120, func(i int) string { return "ip saddr " + net3(i) + ".1" })),
-		nft("ports", "ip", "", counting(120, func(i int) string { return fmt.Sprintf("udp dport %d", 1000+i) })),
-		nft("ranges of ports", "ip", "",
-			counting(100, func(i int) string { return fmt.Sprintf("udp dport %d-%d", 1000+i, 1100+i) })),
-		nft("ranges of addresses", "ip", "",
-			counting(100, func(i int) string { return fmt.Sprintf("ip saddr %s.3-%s.9", net3(i), net3(i)) })),
-		nft("names of interfaces", "ip", "",
-			counting(100, func(i int) string { return fmt.Sprintf("oifname \"eth%d\"", i) })),
-		nft("numbers of interfaces", "ip", "",
-			counting(100, func(i int) string { return fmt.Sprintf("meta oif %d", 100+i) })),
-		nft("counters", "ip", "", lines(150, always("counter"))),
-		nft("matching addresses", "ip", "", counting(120, always("ip saddr 127.0.0.1 ip daddr 127.1.1.1"))),
-		nft("jumps", "ip", lines(80, func(i int) string { return fmt.Sprintf("chain c%d { }", i) }),
-			lines(80, func(i int) string { return fmt.Sprintf("jump c%d", i) })),
-		nft("jumps with a return", "ip",
-			lines(60, func(i int) string { return fmt.Sprintf("chain c%d { ip daddr 127.1.1.1 counter return; }", i) }),
-			lines(60, func(i int) string { return fmt.Sprintf("ip saddr 127.0.0.1 counter jump c%d", i) })),
-		nft("sets of ports", "ip", "",
-			counting(20, func(i int) string { return fmt.Sprintf("udp dport { %d, %d, 8080 }", 80+i, 443+i) })),
-	}
-	// Few lookups in different sets, and rules of all kinds: a CPU that meets the same set again and
-	// again has its branches and its cache right, which it has not with the rules of administrators.
-	for _, n := range []int{12, 120, 2000} {
-		hosts := set("a", "ipv4_addr", "", n, func(i int) string { return net3(i) + ".9" }) +
-			set("b", "ipv4_addr", "", n, func(i int) string { return net3(700+i) + ".9" }) +
-			set("c", "inet_service", "", n, func(i int) string { return fmt.Sprint(10_000 + i) })
-		nets := set("a", "ipv4_addr", "flags interval;", n, func(i int) string { return net3(2*i) + ".0/24" }) +
-			set("b", "ipv4_addr", "flags interval;", n, func(i int) string { return net3(9000+2*i) + ".0/25" })
-		all = append(all,
-			nft(fmt.Sprintf("two sets of %d", n), "ip", hosts, "ip saddr @a counter\nip daddr @b counter\ncounter"),
-			nft(fmt.Sprintf("a set of %d ports", n), "ip", hosts, "udp dport @c counter\nudp sport @c counter\ncounter"),
-			nft(fmt.Sprintf("two sets of %d intervals", n), "ip", nets, "ip saddr @a counter\nip daddr @b counter\ncounter"))
-		if n == 2000 {
-			continue
-		}
-		pairs := set("e", "ipv4_addr . inet_service", "", n, func(i int) string { return net3(i) + ".1 . 53" })
-		ranges := set("f", "ipv4_addr . inet_service", "flags interval;", n,
-			func(i int) string { return net3(i*2) + ".0/24 . 80-90" })
-		all = append(all,
-			nft(fmt.Sprintf("a set of %d pairs", n), "ip", pairs,
-				"ip saddr . udp dport @e counter\nip daddr . udp sport @e counter\ncounter"),
-			nft(fmt.Sprintf("a set of %d pairs of intervals", n), "ip", ranges,
-				"ip saddr . udp dport @f counter\nip daddr . udp sport @f counter\ncounter"),
-			nft(fmt.Sprintf("a map of %d to chains", n), "ip", "chain x { ip daddr 127.1.1.1 counter; }", fmt.Sprintf(
-				"counter\nip daddr vmap { 127.1.1.1 : jump x, %s }", strings.Join(strings.Fields(lines(n, func(i int) string {
-					return net3(i) + ".2:accept,"
-				})), " "))),
-			nft(fmt.Sprintf("rules of all kinds, %d", 30+n), "inet", "chain x { counter; }\n"+hosts, lines(30+n, mixed)),
-		)
-	}
 	ct := []string{"nft_ct", "nf_conntrack"}
-	all = append(all,
-		nft("one state", "ip", "", "ct state new counter", ct...),
-		nft("states", "ip", "", counting(80, always("ct state established,related")), ct...),
-		nft("limits", "ip", "", "counter\n"+counting(40, always("limit rate 1/minute")), "nft_limit"),
-	)
-	legacy := func(name, rules string, needs ...string) Case {
-		return Case{Name: "iptables-legacy, " + name, Rules: saved(ruleset.IPTablesLegacy, rules),
-			Needs: append([]string{"iptable_filter"}, needs...)}
+	nft := []probe{
+		{name: "an empty chain", family: "ip"},
+		{"addresses, few", "ip", "", counting(60, func(i int) string { return "ip saddr " + net3(i) + ".1" }), nil},
+		{"addresses, many", "ip", "", counting(400, func(i int) string { return "ip saddr " + net3(i) + ".1" }), nil},
+		{"prefixes of three bytes", "ip", "",
+			counting(120, func(i int) string { return "ip saddr " + net3(i) + ".0/24" }), nil},
+		{"prefixes within a byte", "ip", "",
+			counting(200, func(i int) string { return "ip daddr " + net3(i*16) + ".0/20" }), nil},
+		{"addresses in a table of both protocols", "inet", "",
+			counting(120, func(i int) string { return "ip saddr " + net3(i) + ".1" }), nil},
+		{"ports", "ip", "", counting(120, func(i int) string { return fmt.Sprintf("udp dport %d", 1000+i) }), nil},
+		{"ranges of ports", "ip", "",
+			counting(100, func(i int) string { return fmt.Sprintf("udp dport %d-%d", 1000+i, 1100+i) }), nil},
+		{"ranges of addresses", "ip", "",
+			counting(100, func(i int) string { return fmt.Sprintf("ip saddr %s.3-%s.9", net3(i), net3(i)) }), nil},
+		{"names of interfaces", "ip", "",
+			counting(100, func(i int) string { return fmt.Sprintf("oifname \"eth%d\"", i) }), nil},
+		{"numbers of interfaces", "ip", "",
+			counting(100, func(i int) string { return fmt.Sprintf("meta oif %d", 100+i) }), nil},
+		{"counters", "ip", "", lines(150, always("counter")), nil},
+		{"matching addresses", "ip", "", counting(120, always("ip saddr 127.0.0.1 ip daddr 127.1.1.1")), nil},
+		{"jumps", "ip", lines(80, func(i int) string { return fmt.Sprintf("chain c%d { }", i) }),
+			lines(80, func(i int) string { return fmt.Sprintf("jump c%d", i) }), nil},
+		{"jumps with a return", "ip",
+			lines(60, func(i int) string { return fmt.Sprintf("chain c%d { ip daddr 127.1.1.1 counter return; }", i) }),
+			lines(60, func(i int) string { return fmt.Sprintf("ip saddr 127.0.0.1 counter jump c%d", i) }), nil},
+		{"sets of ports", "ip", "",
+			counting(20, func(i int) string { return fmt.Sprintf("udp dport { %d, %d, 8080 }", 80+i, 443+i) }), nil},
 	}
-	foreign := func(name, rules string, needs ...string) Case {
-		return Case{Name: "iptables-nft, " + name, Rules: saved(ruleset.IPTablesNFT, rules),
-			Needs: append([]string{"nf_tables", "nft_compat"}, needs...)}
+	for _, n := range []int{12, 120, 2000} {
+		nft = append(nft, lookups(n)...)
 	}
-	rule := func(n int, condition func(i int) string) string {
-		return lines(n, func(i int) string { return "-A OUTPUT " + condition(i) })
+	nft = append(nft,
+		probe{"one state", "ip", "", "ct state new counter", ct},
+		probe{"states", "ip", "", counting(80, always("ct state established,related")), ct},
+		probe{"limits", "ip", "", "counter\n" + counting(40, always("limit rate 1/minute")), []string{"nft_limit"}})
+
+	state := appended(60, always("-m conntrack --ctstate ESTABLISHED,RELATED"))
+	tracked := []string{"xt_conntrack", "nf_conntrack"}
+	network := func(i int) string { return "-s " + net3(i) + ".0/24" }
+	legacy := []probe{
+		{name: "nothing"},
+		{name: "prefixes, few", rules: appended(100, network)},
+		{name: "prefixes, many", rules: appended(500, network)},
+		{name: "matching", rules: appended(200, always("-s 127.0.0.1/32"))},
+		{name: "ports", rules: appended(100, func(i int) string { return fmt.Sprintf("-p udp -m udp --dport %d", 1000+i) })},
+		{name: "jumps", rules: lines(80, func(i int) string { return fmt.Sprintf(":c%d - [0:0]", i) }) +
+			appended(80, func(i int) string { return fmt.Sprintf("-j c%d", i) })},
+		{name: "states", rules: state, needs: tracked},
 	}
-	port := func(i int) string { return fmt.Sprintf("-p udp -m udp --dport %d", 1000+i) }
-	state := func(int) string { return "-m conntrack --ctstate ESTABLISHED,RELATED" }
-	declared := lines(80, func(i int) string { return fmt.Sprintf(":c%d - [0:0]", i) })
-	jumps := rule(80, func(i int) string { return fmt.Sprintf("-j c%d", i) })
+	foreign := []probe{
+		{name: "prefixes", rules: appended(120, network)},
+		{name: "matching", rules: appended(120, always("-s 127.0.0.1/32"))},
+		{name: "states", rules: state, needs: tracked},
+	}
+	return slices.Concat([]Case{{Name: nothing}, {Name: nothing}, {Name: nothing}, {Name: nothing}}, ofNFT(nft),
+		ofIPTables(ruleset.IPTablesLegacy, legacy, "iptable_filter"),
+		ofIPTables(ruleset.IPTablesNFT, foreign, "nf_tables", "nft_compat"))
+}
+
+// lookups are few lookups in different sets of n elements, and rules of all kinds: a CPU that meets
+// the same set again and again has its branches and its cache right, which it has not with the
+// rules of administrators.
+func lookups(n int) []probe {
+	hosts := set("a", "ipv4_addr", "", n, func(i int) string { return net3(i) + ".9" }) +
+		set("b", "ipv4_addr", "", n, func(i int) string { return net3(700+i) + ".9" }) +
+		set("c", "inet_service", "", n, func(i int) string { return fmt.Sprint(10_000 + i) })
+	nets := set("a", "ipv4_addr", "flags interval;", n, func(i int) string { return net3(2*i) + ".0/24" }) +
+		set("b", "ipv4_addr", "flags interval;", n, func(i int) string { return net3(9000+2*i) + ".0/25" })
+	all := []probe{
+		{fmt.Sprintf("two sets of %d", n), "ip", hosts, "ip saddr @a counter\nip daddr @b counter\ncounter", nil},
+		{fmt.Sprintf("a set of %d ports", n), "ip", hosts, "udp dport @c counter\nudp sport @c counter\ncounter", nil},
+		{fmt.Sprintf("two sets of %d intervals", n), "ip", nets, "ip saddr @a counter\nip daddr @b counter\ncounter", nil},
+	}
+	if n == 2000 {
+		return all
+	}
+	pairs := set("e", "ipv4_addr . inet_service", "", n, func(i int) string { return net3(i) + ".1 . 53" })
+	ranges := set("f", "ipv4_addr . inet_service", "flags interval;", n,
+		func(i int) string { return net3(i*2) + ".0/24 . 80-90" })
 	return append(all,
-		legacy("nothing", ""),
-		legacy("prefixes, few", rule(100, func(i int) string { return "-s " + net3(i) + ".0/24" })),
-		legacy("prefixes, many", rule(500, func(i int) string { return "-s " + net3(i) + ".0/24" })),
-		legacy("matching", rule(200, func(int) string { return "-s 127.0.0.1/32" })),
-		legacy("ports", rule(100, port)),
-		legacy("jumps", declared+jumps),
-		legacy("states", rule(60, state), "xt_conntrack", "nf_conntrack"),
-		foreign("prefixes", rule(120, func(i int) string { return "-s " + net3(i) + ".0/24" })),
-		foreign("matching", rule(120, func(int) string { return "-s 127.0.0.1/32" })),
-		foreign("states", rule(60, state), "xt_conntrack", "nf_conntrack"),
+		probe{fmt.Sprintf("a set of %d pairs", n), "ip", pairs,
+			"ip saddr . udp dport @e counter\nip daddr . udp sport @e counter\ncounter", nil},
+		probe{fmt.Sprintf("a set of %d pairs of intervals", n), "ip", ranges,
+			"ip saddr . udp dport @f counter\nip daddr . udp sport @f counter\ncounter", nil},
+		probe{fmt.Sprintf("a map of %d to chains", n), "ip", "chain x { ip daddr 127.1.1.1 counter; }", fmt.Sprintf(
+			"counter\nip daddr vmap { 127.1.1.1 : jump x, %s }", strings.Join(strings.Fields(lines(n, func(i int) string {
+				return net3(i) + ".2:accept,"
+			})), " ")), nil},
+		probe{fmt.Sprintf("rules of all kinds, %d", 30+n), "inet", "chain x { counter; }\n" + hosts, lines(30+n, mixed), nil},
 	)
 }
