@@ -61,7 +61,7 @@ func TestLabTuneFlags(t *testing.T) {
 		want   string
 	}{
 		{[]string{"--level", "heavy"}, 2, "mild plain gross"},
-		{[]string{"--level", ""}, 2, "mild plain gross"},
+		{[]string{"--level", ""}, 2, "--level: a value is missing"},
 		{[]string{"--ground", "moon"}, 2, "namespace"},
 		{[]string{"--only", "("}, 2, "--only"},
 		{[]string{"--only", "^policer$"}, 2, "that a knob can repair"},
