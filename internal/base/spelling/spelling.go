@@ -42,7 +42,7 @@ func Flags(set *pflag.FlagSet, typed string) []string {
 }
 
 // Valueless returns the name of a flag that was given the empty value, as the shell passes for a
-// variable that is not set, or "": `persist --root "$IMAGE"` would write to this host. A flag whose
+// variable that is not set, or "": `undo --run "$RUN"` would undo the newest change. A flag whose
 // usage says what "empty:" means may have it.
 func Valueless(set *pflag.FlagSet) (name string) {
 	set.Visit(func(f *pflag.Flag) {

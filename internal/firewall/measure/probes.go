@@ -79,7 +79,8 @@ type probe struct {
 func ofNFT(all []probe) []Case {
 	cases := make([]Case, len(all))
 	for i, p := range all {
-		cases[i] = Case{Name: p.name, Rules: table(p.family, p.before, p.rules), Needs: append(p.needs, "nf_tables")}
+		cases[i] = Case{Name: p.name, Rules: table(p.family, p.before, p.rules),
+			Needs: append([]string{"nf_tables"}, p.needs...)}
 	}
 	return cases
 }
@@ -89,7 +90,7 @@ func ofIPTables(program ruleset.Program, all []probe, modules ...string) []Case 
 	cases := make([]Case, len(all))
 	for i, p := range all {
 		cases[i] = Case{Name: string(program) + ", " + p.name, Rules: saved(program, p.rules),
-			Needs: append(p.needs, modules...)}
+			Needs: slices.Concat(modules, p.needs)}
 	}
 	return cases
 }

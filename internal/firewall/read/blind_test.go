@@ -39,6 +39,7 @@ func TestBlind(t *testing.T) {
 		{"old-negation.v4", "lo", "127.0.0.1", "127.0.0.1", tcp, 9, 80, "1", ruleset.Accept},
 		{"old-negation.v4", "eth0", "10.9.0.1", "192.0.2.1", udp, 9, 80, "3", ruleset.Drop},
 		{"old-negation.v4", "eth0", "10.9.0.1", "192.0.2.1", tcp, 9, 80, "", ruleset.Accept},
+		{"old-negation.v4", "eth0", "192.0.2.7", "192.0.2.1", tcp, 9, 80, "5?", ruleset.Accept},
 		{"forms.pf", "em0", "10.0.0.9", "192.0.2.2", tcp, 28, 1024, "1 2", ruleset.Drop},
 		{"forms.pf", "em0", "10.0.0.10", "192.0.2.2", tcp, 28, 1024, "1 4? 5?", ruleset.Reject},
 		{"forms.pf", "em1", "192.0.2.1", "192.0.2.2", udp, 28, 53, "1 3 4? 5?", ruleset.Accept},

@@ -306,24 +306,29 @@ func (p *xtRule) option(option string, negated bool) (err error) {
 	case "-j", "-g", "--jump", "--goto":
 		if p.target == "" { // a second one is an unknown condition
 			p.flush()
-			p.goes, p.module = strings.Contains(option, "g"), ""
+			p.goes, p.module = option == "-g" || option == "--goto", ""
 			p.target, err = p.next()
 			return err
 		}
 	}
-	known, err := p.known(option, negated)
+	words, old := p.words, false
+	if len(words) > 1 && words[0] == "!" && !strings.HasPrefix(words[1], "-") {
+		old, p.words = true, words[1:] // -s ! ADDRESS, as iptables before 1.4.3 printed it
+	}
+	known, err := p.known(option, negated || old)
 	if known || err != nil {
 		p.again = p.again || p.target != ""
 		return err
 	}
+	p.words = words
 	// An unknown option and its values, up to the next option. Where it may be a match, it is taken
 	// for one and not for an option of the target, so that no condition is lost.
 	into := &p.opaque
 	switch {
 	case negated:
 		p.opaque = append(p.opaque, "!")
-	case p.target == "" || p.again || strings.Contains("ACCEPT DROP RETURN", p.target) ||
-		p.x.table.Chain(p.target) != nil || strings.Contains("--syn --tcp-flags --tcp-option -f", option):
+	case p.target == "" || p.again || slices.Contains([]string{"ACCEPT", "DROP", "RETURN"}, p.target) ||
+		p.x.table.Chain(p.target) != nil || slices.Contains([]string{"--syn", "--tcp-flags", "--tcp-option", "-f"}, option):
 	case !strings.HasPrefix(option, "--icmp"):
 		into = &p.options
 	}
@@ -337,9 +342,6 @@ func (p *xtRule) option(option string, negated bool) (err error) {
 
 // known reads the options on fields of the model.
 func (p *xtRule) known(option string, negated bool) (bool, error) {
-	if len(p.words) > 1 && p.words[0] == "!" { // as iptables before 1.4.3 printed it
-		negated, p.words = true, p.words[1:]
-	}
 	match := ruleset.Match{Negated: negated}
 	term := ruleset.Term{Header: p.x.table.Family}
 	var parse func(string) (ruleset.Range, error)

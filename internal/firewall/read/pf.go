@@ -71,8 +71,7 @@ func pfRule(s string) (*ruleset.Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	number, rest, _ := strings.Cut(words[0][1:], "(") // older versions print a checksum: @12(1000)
-	_ = rest
+	number, _, _ := strings.Cut(words[0][1:], "(") // older versions print a checksum: @12(1000)
 	n, err := strconv.ParseUint(number, 10, 31)
 	if err != nil || len(words) < 2 {
 		return nil, fmt.Errorf("%.60q is no rule", s)
