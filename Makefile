@@ -3,6 +3,9 @@ GO      ?= go
 # A build names its revision; a tree without git has none.
 REVISION ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
 LDFLAGS  := -s -w -X github.com/linerate/linerate/internal/base/release.revision=$(REVISION)
+# Rooms that run once in a command are compiled without inlining: docs/design/0011-wings.md has what it saves.
+ONCE    := change/advice cli diagnose report resolver/server
+GCFLAGS := $(ONCE:%=-gcflags=github.com/linerate/linerate/internal/%/...=-l)
 export CGO_ENABLED := 0
 
 # What the whole suite relies on. Guests run Debian's kernel for amd64.
@@ -11,10 +14,10 @@ REQUIRE := $(if $(filter amd64,$(shell $(GO) env GOARCH)),all,netns,peers,sshd,b
 .PHONY: build program demo docs check test test-wine soak matrix bench interop race fuzz gen cross setup install release \
 	test-packages test-compatibility reproducible
 build: program ## two static binaries in bin/: the program, and the hub with its history and page
-	$(GO) -C hub build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/linerate-hub
+	$(GO) -C hub build -trimpath $(GCFLAGS) -ldflags '$(LDFLAGS)' -o ../bin/ ./cmd/linerate-hub
 
 program: ## linerate alone, which is all that a host needs
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/linerate
+	$(GO) build -trimpath $(GCFLAGS) -ldflags '$(LDFLAGS)' -o bin/ ./cmd/linerate
 
 demo: program ## the whole loop in a private world on this machine; needs nothing but the binary
 	./bin/linerate demo
@@ -55,7 +58,7 @@ fuzz: ## every fuzz target for ten seconds
 	dev/fuzz 10s
 
 gen: ## everything generated from the code: schemas, finding pages, reference pages, the map in ARCHITECTURE.md
-	$(GO) test -count=1 ./internal ./internal/diagnose ./internal/cli -run 'Generated' -update
+	$(GO) test -count=1 ./internal ./internal/change/advice ./internal/diagnose ./internal/cli -run 'Generated' -update
 	$(GO) -C hub test -count=1 ./internal/daemon ./internal/web/api -run 'Generated' -update
 
 test-wine: ## the tests of Windows' registry and knobs under Wine; needs wine and gcc-mingw-w64-x86-64-win32

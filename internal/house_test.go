@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/linerate/linerate/internal/base/testenv"
@@ -136,27 +137,48 @@ type listed struct {
 	GoFiles    []string
 	Dir        string
 	Imports    []string
+	Deps       []string
 }
 
 // list returns the packages of the module in a directory.
 func list(t *testing.T, goos, dir string) []listed {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,GoFiles,Dir,Imports", "./...")
+	all, err := lists(goos, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// lists asks go list once for each system and module: several tests read the answer, and each
+// question costs most of a second.
+func lists(goos, dir string) ([]listed, error) {
+	answer, _ := answers.LoadOrStore([2]string{goos, dir}, sync.OnceValues(func() ([]listed, error) {
+		return goList(goos, dir, "./...")
+	}))
+	return answer.(func() ([]listed, error))()
+}
+
+var answers sync.Map // a func() ([]listed, error) by [2]string: system and directory
+
+// goList runs go list in a directory. -e: what does not build for a system is listed too.
+func goList(goos, dir string, args ...string) ([]listed, error) {
+	cmd := exec.Command("go", append([]string{"list", "-e", "-json=ImportPath,GoFiles,Dir,Imports,Deps"}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH=amd64", "CGO_ENABLED=0")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list for %s: %v\n%s", goos, err, stderr.String())
+		return nil, fmt.Errorf("go list for %s: %w\n%s", goos, err, stderr.String())
 	}
 	var all []listed
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return all
+			return all, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		all = append(all, p)
 	}
@@ -339,15 +361,13 @@ func TestWingsAreFew(t *testing.T) {
 // so that the test cannot pass for want of names.
 func TestTheProgramLinksNoServer(t *testing.T) {
 	links := func(dir, program string) map[string]bool {
-		cmd := exec.Command("go", "list", "-deps", "./cmd/"+program)
-		cmd.Dir = dir
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("go list of %s: %v", program, err)
-		}
 		all := make(map[string]bool)
-		for line := range strings.Lines(string(out)) {
-			all[strings.TrimSpace(line)] = true
+		for _, p := range list(t, "linux", dir) {
+			if strings.HasSuffix(p.ImportPath, "/cmd/"+program) {
+				for _, dep := range p.Deps {
+					all[dep] = true
+				}
+			}
 		}
 		return all
 	}
@@ -366,13 +386,18 @@ func TestTheProgramLinksNoServer(t *testing.T) {
 // the validator of JSON Schema spends 9 ms on its own schemas in each process that links it.
 func TestScriptsStartFast(t *testing.T) {
 	const validator = "/santhosh-tekuri/jsonschema/"
+	binaries, err := goList("linux", ".", "-test", "./cli", "./cli/worldtest")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for dir, links := range map[string]bool{"cli": false, "cli/worldtest": true} {
-		out, err := exec.Command("go", "list", "-test", "-deps", "./"+dir).Output()
-		if err != nil {
-			t.Fatalf("go list of %s: %v", dir, err)
+		i := slices.IndexFunc(binaries, func(p listed) bool { return p.ImportPath == module+"/internal/"+dir+".test" })
+		if i < 0 {
+			t.Fatalf("go list names no test binary of %s", dir)
 		}
-		if strings.Contains(string(out), validator) != links {
-			t.Errorf("the tests of %s link %s: %t, want %t", dir, validator, !links, links)
+		linked := slices.ContainsFunc(binaries[i].Deps, func(dep string) bool { return strings.Contains(dep, validator) })
+		if linked != links {
+			t.Errorf("the tests of %s link %s: %t, want %t", dir, validator, linked, links)
 		}
 	}
 }

@@ -6,9 +6,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/linerate/linerate/internal/lab/guest"
@@ -50,24 +47,6 @@ func hubProgram(t *testing.T) guest.File {
 	return guest.File{Path: "/usr/local/bin/linerate-hub", Content: b, Mode: 0o755}
 }
 
-// builtHub builds the hub once for all tests: go keeps no linked programs, and linking this one
-// takes seconds.
-var builtHub = sync.OnceValues(func() ([]byte, error) {
-	dir, err := os.MkdirTemp("", "linerate-hub-*")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir) // it holds nothing else
-	name := filepath.Join(dir, "linerate-hub")
-	cmd := exec.Command("go", "build", "-C", "../../hub", "-trimpath", "-ldflags", "-s -w", "-o", name,
-		"./cmd/linerate-hub")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the hub: %w\n%s", err, out)
-	}
-	return os.ReadFile(name)
-})
-
 // askHub returns a script that asks until the answer matches a pattern, and prints the match. The
 // test's own patience ends it when no answer matches.
 func askHub(password, address, pattern string) string {
@@ -85,7 +64,7 @@ func (h *host) hub() {
 	h.confined("linerate-hub")
 	const page = "http://127.0.0.1:7071/api/"
 	h.says(askHub("", page+"v1/query?query=linerate_interface_info",
-		`"driver":"e1000","host":"[^"]*","interface":"enp0s[23]"`)+" | grep -o 'enp0s.' | sort", "enp0s2", "enp0s3")
+		`"driver":"veth","host":"[^"]*","interface":"enp0s[23]"`)+" | grep -o 'enp0s.' | sort", "enp0s2", "enp0s3")
 	h.sh(askHub("", page+"v1/query?query=rate(linerate_cpu_seconds_total[10s])", `"mode":"idle"`))
 	// systemd starts a killed hub again, and the hub still has its history.
 	h.sh(`pid=$(systemctl show -p MainPID --value linerate-hub); systemctl kill --signal=KILL linerate-hub

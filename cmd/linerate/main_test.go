@@ -17,6 +17,7 @@ const asProgram = "LINERATE_TEST_AS_PROGRAM"
 // TestMain boots and serves guests by the test binary; the program under test in them is a real
 // build.
 func TestMain(m *testing.M) {
+	guest.InitContainer()
 	guest.Init()
 	if os.Getenv(asProgram) != "" {
 		os.Exit(cli.Main(append([]string{"linerate"}, os.Args[1:]...), os.Stdin, os.Stdout, os.Stderr))

@@ -117,7 +117,11 @@ const here = "linux/" + runtime.GOARCH
 
 // build builds both programs for each target, with the flags of the Makefile.
 func (r *release) build() error {
-	flags := "-s -w -X github.com/linerate/linerate/internal/base/release.revision=" + r.revision
+	flags := []string{"-trimpath", "-buildvcs=false",
+		"-ldflags", "-s -w -X github.com/linerate/linerate/internal/base/release.revision=" + r.revision}
+	for _, room := range []string{"change/advice", "cli", "report", "resolver/server"} { // ONCE in the Makefile
+		flags = append(flags, "-gcflags=github.com/linerate/linerate/internal/"+room+"/...=-l")
+	}
 	targets := r.targets
 	if !slices.Contains(targets, here) {
 		targets = append(slices.Clone(targets), here)
@@ -129,8 +133,9 @@ func (r *release) build() error {
 		}
 		env := []string{"CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=" + system, "GOARCH=" + arch}
 		for _, p := range r.programs {
-			if _, err := r.run(env, "go", "-C", p.module, "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o",
-				r.bin(target, p.name), "./cmd/"+p.name); err != nil {
+			args := slices.Concat([]string{"-C", p.module, "build"}, flags,
+				[]string{"-o", r.bin(target, p.name), "./cmd/" + p.name})
+			if _, err := r.run(env, "go", args...); err != nil {
 				return err
 			}
 		}

@@ -234,7 +234,7 @@ func (f *fake) happened() []object {
 	}
 	at := func(d time.Duration) time.Time { return fakeNow.Add(-d) }
 	gap := object{"id": "gap-1", "kind": "gap", "time": gapFrom, "end": gapTo, "host": "alpha",
-		"title": "The hub was not running"}
+		"title": "nothing recorded for 2 h: the hub did not run"}
 	all := []object{
 		{"id": "link-1", "kind": "link", "time": at(46 * time.Hour), "host": "alpha", "subject": f.name(0),
 			"title": f.name(0) + " came up at 1 Gb/s"},

@@ -36,7 +36,8 @@ type app struct {
 	out, err io.Writer
 	env      func(string) string
 
-	args []string // as typed, without the name of the program
+	args  []string        // as typed, without the name of the program
+	ended <-chan struct{} // closed by the signal that ends the command
 
 	json bool
 	// of the commands that streaming and forScripts extend
@@ -47,7 +48,8 @@ type app struct {
 	state          string
 	progress       string
 
-	unhelped error // why the help that was asked for was not shown
+	unhelped error    // why the help that was asked for was not shown
+	notices  []string // of warn, kept for the end
 
 	// path replaces the path to the far host in an experiment; nil: the real one. Only tests set
 	// it.
@@ -64,6 +66,16 @@ type app struct {
 // the guard cleans up after a killed process.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	return newApp(in, out, errw).run(args[1:])
+}
+
+// ending returns the signals that end a command. Go's runtime would receive a SIGHUP that nohup(1)
+// or a shell's trap has made this process ignore.
+func ending() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
 }
 
 // newApp returns an app whose texts pass the filter. Standard error always does: it is for readers.
@@ -87,22 +99,45 @@ func raw(w io.Writer) io.Writer {
 
 // run runs one command line until it ends or a signal arrives, and returns the exit status.
 func (a *app) run(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	return a.execute(a.treeFor(args), args)
+}
+
+// treeFor builds the tree for one command line.
+func (a *app) treeFor(args []string) *cobra.Command {
+	root := a.tree()
+	if completes(args) {
+		a.complete(root)
+	}
+	return root
+}
+
+func (a *app) execute(root *cobra.Command, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), ending()...)
 	defer stop()
 	// Only this signal: the end of a session may send SIGHUP twice, and SIGTERM with it.
 	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt) })
-	a.args = args
-	root := a.rootCommand()
+	a.args, a.ended = args, ctx.Done()
 	root.SetArgs(args)
 	return a.finish(interruption(ctx, cmp.Or(root.ExecuteContext(ctx), a.unhelped)))
 }
 
-// rootCommand builds the tree of commands. A new command joins a group.
+// rootCommand builds the tree of commands with everything that any of them needs: for pages and
+// tests.
+func (a *app) rootCommand() *cobra.Command {
+	root := a.tree()
+	a.complete(root)
+	finishHelps(root)
+	return root
+}
+
+// tree builds the tree of commands, without the ends of their help and without what the shell
+// completes: every command line pays for the whole tree, and few need these. A new command joins a
+// group.
 //
 // Cobra prints neither errors nor usage: finish prints the one sentence, on the stream and in the
 // form that --json asks for. Mistakes in flags and arguments become usageError, so that their exit
 // status is always 2.
-func (a *app) rootCommand() *cobra.Command {
+func (a *app) tree() *cobra.Command {
 	var showVersion bool
 	root := &cobra.Command{
 		Use:   "linerate",
@@ -113,9 +148,15 @@ always undo it.
 
 Start with ` + "`linerate demo`" + `, which runs the whole loop in a private world on this machine.
 ` + "`linerate help TOPIC`" + ` explains a concept; ` + "`linerate help help`" + ` lists the topics.`,
-		SilenceErrors:    true,
-		SilenceUsage:     true,
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) { a.takeOverdue(cmd.Context(), cmd.Name()) },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := a.progressMode(); err != nil {
+				return err
+			}
+			a.takeOverdue(cmd.Context(), cmd.Name())
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if showVersion {
 				return a.printVersion()
@@ -171,17 +212,15 @@ Start with ` + "`linerate demo`" + `, which runs the whole loop in a private wor
 	root.InitDefaultCompletionCmd()
 	a.prepareHelp(root)
 	prepare(root)
-	a.complete(root)
 	return root
 }
 
-// prepare gives a command and those below it what all have: the check of their arguments, durations
-// in plain seconds, and the table of exit statuses at the end of the help.
+// prepare gives a command and those below it what all have: the check of their arguments, and
+// durations in plain seconds.
 func prepare(c *cobra.Command) {
 	plainSeconds(c.Flags())
 	plainSeconds(c.PersistentFlags())
 	c.Args = checked(c.Args)
-	finishHelp(c)
 	for _, sub := range c.Commands() {
 		prepare(sub)
 	}
@@ -196,9 +235,15 @@ func (a *app) prepareHelp(root *cobra.Command) {
 			a.unhelped = unknownCommand(c, words)
 			return
 		}
+		if asked := c.Flag("help"); a.json && group(c) && (asked == nil || !asked.Changed) {
+			a.unhelped = usageError{flagError{fmt.Errorf("%s: COMMAND is missing", c.CommandPath()),
+				c.CommandPath() + " --help lists the commands"}}
+			return
+		}
 		var page bytes.Buffer
 		out := c.OutOrStdout()
 		c.SetOut(&page)
+		finishHelp(c)
 		show(c, args)
 		c.SetOut(out)
 		_, a.unhelped = page.WriteTo(out)
@@ -230,18 +275,30 @@ func (a *app) prepareHelp(root *cobra.Command) {
 			if err != nil {
 				return err
 			}
+			a.json = false // help is text
 			return of.Help()
 		}
 	}
 }
 
-// finishHelp ends a command's help with the table of its exit statuses. Code adds it, so that no
-// command lacks it.
+// finishHelp ends a command's help with the table of its exit statuses, once. Code adds it, so that
+// no command lacks it.
 func finishHelp(c *cobra.Command) {
+	const title = "\n\nEXIT STATUS\n"
 	if c.Long == "" {
 		c.Long = c.Short + "."
 	}
-	c.Long += "\n\nEXIT STATUS\n" + exitsHelp(c)
+	if !strings.Contains(c.Long, title) {
+		c.Long += title + exitsHelp(c)
+	}
+}
+
+// finishHelps does so for a command and those below it.
+func finishHelps(c *cobra.Command) {
+	finishHelp(c)
+	for _, sub := range c.Commands() {
+		finishHelps(sub)
+	}
 }
 
 // stateDir returns the directory of this user's journal and runs.

@@ -67,7 +67,7 @@ func asInUse(c *cobra.Command, args []string) error {
 	line := strings.TrimSuffix(c.UseLine(), " [flags]")
 	for i, p := range all {
 		switch {
-		case i < len(args) && args[i] == "":
+		case i < len(args) && strings.TrimSpace(args[i]) == "":
 			// The shell passes an empty argument for a variable that is not set.
 			return flagError{fmt.Errorf("%s: %s is empty", name, p.name), line + "; " + help}
 		case i >= len(args) && !p.optional:

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/change/plan"
 	"github.com/linerate/linerate/internal/host/calc"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
@@ -48,7 +49,11 @@ func (a *app) calculate(q calculation) error {
 // more frames.
 const (
 	mostConnections = 100_000_000
-	mostFrames      = 1 << 24
+	// One in a thousand seconds, and far more than any link or clock has, for rates. Other counts are
+	// whole.
+	leastCount, mostCount = 1e-3, 1e12
+	mostTime              = time.Hour
+	mostFrames            = 1 << 24
 )
 
 // quantityFlag is a flag with a unit, read by the parser of its type. Zero and less are refused:
@@ -84,20 +89,27 @@ func (c calcFlags) quantity(name, kind, usage string, set func(string) (bool, er
 func (c calcFlags) rate(into *unit.BitRate, name, usage string) {
 	c.quantity(name, "rate", usage, func(s string) (_ bool, err error) {
 		*into, err = unit.ParseBitRate(s)
+		if err == nil && *into > 0 && (*into < plan.LeastLink || *into > plan.MostLink) {
+			err = fmt.Errorf("%q: links have %v to %v; write the unit, as in 10G", s, plan.LeastLink, plan.MostLink)
+		}
 		return *into > 0, err
 	})
 }
 
 func (c calcFlags) bytes(into *unit.Bytes, name, usage string) {
 	c.quantity(name, "bytes", usage, func(s string) (_ bool, err error) {
-		*into, err = unit.ParseBytes(s)
+		if *into, err = unit.ParseBytes(s); err == nil && *into > plan.MostMemory {
+			err = fmt.Errorf("%s: more than any host has (%v)", s, plan.MostMemory)
+		}
 		return *into > 0, err
 	})
 }
 
 func (c calcFlags) count(into *float64, name, usage string) {
 	c.quantity(name, "count", usage, func(s string) (_ bool, err error) {
-		*into, err = unit.ParseCount(s)
+		if *into, err = unit.ParseCount(s); err == nil && *into > 0 && (*into < leastCount || *into > mostCount) {
+			err = fmt.Errorf("%s: must be from %v to %s", s, leastCount, unit.FormatCount(mostCount))
+		}
 		return *into > 0, err
 	})
 }
@@ -105,7 +117,9 @@ func (c calcFlags) count(into *float64, name, usage string) {
 func (c calcFlags) time(into *time.Duration, name, usage string) {
 	c.quantity(name, "time", usage, func(s string) (bool, error) {
 		span, err := unit.ParseSpan(s)
-		*into = span.Duration()
+		if *into = span.Duration(); err == nil && *into > mostTime {
+			err = fmt.Errorf("%s: more than %v", s, mostTime)
+		}
 		return *into > 0, err
 	})
 }

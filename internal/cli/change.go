@@ -110,6 +110,9 @@ func (a *app) set(ctx context.Context, backend hazard.Backend, settings []knob.S
 	if err != nil {
 		return err
 	}
+	if yes {
+		changes = append(changes, onTrialAlready(settings, changes, j.Changes())...)
+	}
 	if yes && len(changes) > 0 {
 		if err := j.Commit(ctx, ids(changes)...); err != nil {
 			return err
@@ -123,6 +126,25 @@ func (a *app) set(ctx context.Context, backend hazard.Backend, settings []knob.S
 		}
 	}
 	return a.print(doc, func(s text.Style) error { return text.Set(a.out, doc, s) })
+}
+
+// onTrialAlready returns the trials that hold settings which made no change: --yes says that these
+// values stay, and without it they would go back at their deadline.
+func onTrialAlready(settings []knob.Setting, made, history []journal.Change) (all []journal.Change) {
+	for _, s := range settings {
+		if slices.ContainsFunc(made, func(c journal.Change) bool { return c.Knob == s.Knob }) {
+			continue
+		}
+		for _, c := range slices.Backward(history) {
+			if c.Knob == s.Knob && c.State != journal.Undone {
+				if c.State == journal.Trial && c.To == s.Value {
+					all = append(all, c)
+				}
+				break
+			}
+		}
+	}
+	return all
 }
 
 // unchanged returns a setting that the host held already, with the trial that will end it.
@@ -263,6 +285,12 @@ that the change may cut, confirm from a new one: that it opens shows that the ho
 			if err := a.mindRoot("confirm"); err != nil {
 				return err
 			}
+			none := a.noJournal()
+			if none != "" && len(args) > 0 {
+				return allKnown("confirm", args, nil)
+			} else if none != "" {
+				return nothingOnTrial(none)
+			}
 			j, err := a.openJournal(journal.Deadline, "near")
 			if err != nil {
 				return err
@@ -275,15 +303,16 @@ that the change may cut, confirm from a new one: that it opens shows that the ho
 					}
 				}
 				if len(args) == 0 {
-					// Not a success: the user believes that a change is on trial, and it may have
-					// been undone a second ago.
-					return statusError{status: exitFailed, message: "confirm: no change is on trial",
-						hint: "linerate history shows every change and its state"}
+					return nothingOnTrial("")
 				}
 			}
 			if err := j.Commit(cmd.Context(), args...); err != nil {
 				if errors.Is(err, journal.ErrUnknownChange) { // the journal calls it a commit
 					err = unknownChange(fmt.Errorf("confirm: %w", errors.Unwrap(err)))
+				}
+				if errors.Is(err, journal.ErrNotTrial) {
+					_, what, _ := strings.Cut(err.Error(), " ")
+					err = flagError{fmt.Errorf("confirm %s", what), "linerate history shows what became of it"}
 				}
 				if errors.Is(err, journal.ErrForeign) {
 					err = flagError{err,
@@ -294,6 +323,13 @@ that the change may cut, confirm from a new one: that it opens shows that the ho
 			return a.printHistory(byID(j.Changes(), args))
 		},
 	}
+}
+
+// nothingOnTrial is not a success: the user believes that a change is on trial, and it may have
+// been undone a second ago.
+func nothingOnTrial(why string) error {
+	return statusError{status: exitFailed, message: "confirm: no change is on trial" + why,
+		hint: "linerate history shows every change and its state"}
 }
 
 // historyCommand shows the journal. The document has every change; the text has one row for the
@@ -480,7 +516,7 @@ func byID(changes []journal.Change, want []string) []journal.Change {
 	var found []journal.Change
 	for _, id := range want {
 		for _, c := range changes {
-			if c.ID == id {
+			if sameID(id, c.ID) {
 				found = append(found, c)
 			}
 		}

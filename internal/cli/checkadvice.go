@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -152,17 +151,16 @@ func ownSystem() advice.OS {
 }
 
 // readText reads a file, or standard input for "-", up to one byte more than a text may have.
-func (a *app) readText(name string) ([]byte, error) {
-	in := a.in
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in = f
+func (a *app) readText(name string) ([]byte, error) { return a.readBounded(name, advice.MaxBytes) }
+
+// readBounded reads a file, or standard input for "-", up to one byte more than it may have.
+func (a *app) readBounded(name string, most int64) ([]byte, error) {
+	in, err := a.openInput(name)
+	if err != nil {
+		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(in, advice.MaxBytes+1))
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, most+1))
 	if err != nil && name == "-" {
 		return nil, fmt.Errorf("read standard input: %w", err)
 	}

@@ -62,6 +62,11 @@ plan --os: linux freebsd illumos solaris windows
 serve --accept: iperf3 iperf2 ttcp nuttcp sockperf stamp
 `
 
+// completes reports whether a command line is a question of a shell's completion.
+func completes(args []string) bool {
+	return slices.Contains(args, cobra.ShellCompRequestCmd) || slices.Contains(args, cobra.ShellCompNoDescRequestCmd)
+}
+
 // complete makes the shell complete the arguments and flags of a command, and of those below it. A
 // command without arguments offers no files.
 func (a *app) complete(c *cobra.Command) {

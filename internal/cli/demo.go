@@ -48,7 +48,7 @@ cannot be compared.`,
 			}
 			// The tune inside the world writes the page a minute from now; a path that cannot be
 			// written is reported at once.
-			probe, err := newPage(page)
+			probe, err := newPage("html", page)
 			if err != nil {
 				return err
 			}

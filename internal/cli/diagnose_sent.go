@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -69,7 +70,7 @@ func (f *sentFlags) check(cmd *cobra.Command, args []string) error {
 
 // judge returns the verdict on the files.
 func (f *sentFlags) judge(ctx context.Context, a *app) (*loop.Verdict, error) {
-	v, err := loop.Sent(ctx, a.in, f.from...)
+	v, err := loop.Sent(ctx, func(name string) (io.ReadCloser, error) { return a.openInput(name) }, f.from...)
 	switch {
 	case errors.Is(err, loop.ErrSent), errors.Is(err, snapshot.ErrNotTogether):
 		return nil, usageError{err}

@@ -119,7 +119,7 @@ func (e statusError) Error() string { return e.message }
 func (e statusError) Hint() string { return e.hint }
 
 // tuneError is the error that ended an experiment after it had begun. Left reports that some trial
-// change could not be undone.
+// change could not be undone, or a file not be removed.
 type tuneError struct {
 	error
 	left bool
@@ -166,15 +166,19 @@ func exitStatus(err error) int {
 func (a *app) finish(err error) int {
 	status := exitStatus(err)
 	if err == nil || err.Error() == "" {
+		a.showNotices()
 		return status
 	}
-	errorDocument(a.forbidden(err)).Print(a.err, "linerate", a.json)
+	a.errorDocument(err).Print(a.err, "linerate", a.json)
 	return status
 }
 
-// errorDocument returns what --json prints of an error.
-func errorDocument(err error) *report.ErrorDocument {
-	return report.NewError(oneSentence(err), hintOf(err), exitStatus(err))
+// errorDocument returns what --json prints of an error, with the sentences that wait for the end.
+func (a *app) errorDocument(err error) *report.ErrorDocument {
+	err = a.forbidden(err)
+	doc := report.NewError(oneSentence(err), hintOf(err), exitStatus(err))
+	doc.Notices = a.notices
+	return doc
 }
 
 // interruption marks the error of a command that a signal ended. An interruption is an error only
@@ -214,8 +218,11 @@ func hintOf(err error) string {
 	if errors.As(err, &h) {
 		return h.Hint()
 	}
-	if errors.Is(err, journal.ErrCorrupt) {
+	switch {
+	case errors.Is(err, journal.ErrCorrupt):
 		return "linerate recover --salvage shows what it still knows"
+	case errors.Is(err, journal.ErrLocked):
+		return "wait until that process ends, or end it: a tune takes its trials back then"
 	}
 	return ""
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/experiment/goal"
 	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/storage/nfs/mount"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -34,6 +35,33 @@ func TestInterruptedSays(t *testing.T) {
 		}
 		if got := exitStatus(err); got != exitInterrupted {
 			t.Errorf("%v exits with %d", tc.err, got)
+		}
+	}
+}
+
+// TestBrokenSweepSaysWhatIsLeft checks that a sweep of NFS options that ends early, whatever ended
+// it, says that its file could not be removed.
+func TestBrokenSweepSaysWhatIsLeft(t *testing.T) {
+	interrupted, stop := context.WithCancel(t.Context())
+	stop()
+	kept := errors.New("remove .linerate-nfs-h-1-2-read: the server does not answer")
+	for _, tc := range []struct {
+		ctx          context.Context
+		err, cleaned error
+		want         string
+		status       int
+	}{
+		{interrupted, context.Canceled, nil, "interrupted", exitInterrupted},
+		{interrupted, context.Canceled, kept,
+			"interrupted: a file of this run is left in the export, and the next run removes it", exitInterrupted},
+		{t.Context(), mount.ErrSilent, kept, "nfs tune: " + mount.ErrSilent.Error() +
+			"; a file of this run is left in the export, and the next run removes it", exitUnreachable},
+		{t.Context(), io.ErrUnexpectedEOF, kept,
+			"nfs tune: unexpected EOF; a file of this run is left in the export, and the next run removes it", exitFailed},
+	} {
+		err := interruption(tc.ctx, nfsBroken(tc.ctx, tc.err, tc.cleaned))
+		if got := oneSentence(err); got != tc.want || exitStatus(err) != tc.status {
+			t.Errorf("%v, %v: %q with status %d, want %q with %d", tc.err, tc.cleaned, got, exitStatus(err), tc.want, tc.status)
 		}
 	}
 }

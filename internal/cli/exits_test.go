@@ -30,7 +30,7 @@ var causes = map[int]*regexp.Regexp{
 		`|lab\.(Up|Run|RunHost)|matrix\..*|loop\.Watch|host\.Root|capture\..*)$`),
 	exitLocked:      regexp.MustCompile(`^(exitLocked|journal\.(Open|Repair)|agent\.Serve)$`),
 	exitUnreachable: regexp.MustCompile(`^(exitUnreachable|peer\.Connect)$`),
-	exitInterrupted: regexp.MustCompile(`\.Context$`),
+	exitInterrupted: regexp.MustCompile(`(\.Context|^context\.Canceled)$`),
 }
 
 // neverEnds are statuses that the source of a command reaches and the command never ends with.

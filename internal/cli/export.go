@@ -174,12 +174,21 @@ func (a *app) exportSet(ctx context.Context, ids []string, f exportFlags) (expor
 		side = export.Side(f.side)
 	}
 	switch {
-	case f.from == "-":
-		doc, err := io.ReadAll(io.LimitReader(a.in, runs.MaxBytes))
-		if err != nil {
-			return export.Set{}, fmt.Errorf("read standard input: %w", err)
+	case f.from == "-" || f.from != "" && waits(f.from):
+		name := f.from
+		if name == "-" {
+			name = "standard input"
 		}
-		return otherSide(readTune("standard input", doc, side))
+		in, err := a.openInput(f.from)
+		if err != nil {
+			return export.Set{}, err
+		}
+		defer in.Close() // opened for reading
+		doc, err := io.ReadAll(io.LimitReader(in, runs.MaxBytes))
+		if err != nil {
+			return export.Set{}, fmt.Errorf("read %s: %w", name, err)
+		}
+		return otherSide(readTune(name, doc, side))
 	case f.from != "":
 		store, err := a.storedRuns()
 		if err != nil {
@@ -259,13 +268,11 @@ func (a *app) exportJournal(ctx context.Context, ids []string) (export.Set, erro
 		return export.Set{}, fmt.Errorf("export: boot id: %w", err)
 	}
 	set := export.Set{}
-	for _, id := range ids {
-		if !slices.ContainsFunc(changes, func(c journal.Change) bool { return c.ID == id }) {
-			return set, fmt.Errorf("export: change %q: %w", id, journal.ErrUnknownChange)
-		}
+	if err := allKnown("export", ids, changes); err != nil {
+		return set, err
 	}
 	for _, c := range changes {
-		named := slices.Contains(ids, c.ID)
+		named := named(ids, c)
 		// A committed change of an earlier boot is over, even before a command has recorded that.
 		stays := c.State == journal.Persisted || c.State == journal.Committed && (c.BootID == boot || c.Knob.InFile())
 		switch {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -137,8 +136,9 @@ func (a *app) firewallTrace() *cobra.Command {
 what decides.
 PACKET is a shape in one argument: in NAME and out NAME, protocol, source -> destination with ports, and the
 state of the connection (new, established, related, invalid, untracked; new if none is given). With both
-interfaces it is forwarded, with in alone received, with out alone sent. A condition on anything else (a
-limit, a mark, a flag of TCP) is taken not to hold, and its rule is marked.`,
+interfaces it is forwarded, with in alone received, with out alone sent. A new packet of TCP is a SYN, an
+established one has ACK, and passes pf by its state. A condition on anything else (a limit, a mark) is taken
+not to hold, and its rule is marked.`,
 		Example: "  linerate firewall trace 'in eth0 tcp 10.1.2.3:80 -> 10.2.3.4:5000'\n" +
 			"  linerate firewall trace --from rules.v4 'in eth0 out eth1 udp 10.1.2.3 -> 10.2.3.4:53 established'",
 		Annotations: exits(exitNotPermitted, exitInterrupted),
@@ -169,15 +169,11 @@ func (a *app) rulesets(ctx context.Context, from string) ([]*ruleset.Ruleset, er
 		}
 		return rules, err
 	}
-	in := a.in
-	if from != "-" {
-		f, err := os.Open(from)
-		if err != nil {
-			return nil, fmt.Errorf("read rules: %w", err)
-		}
-		defer f.Close()
-		in = f
+	in, err := a.openInput(from)
+	if err != nil {
+		return nil, fmt.Errorf("read rules: %w", err)
 	}
+	defer in.Close()
 	b, err := io.ReadAll(io.LimitReader(in, longestRules+1))
 	if err != nil {
 		return nil, fmt.Errorf("read rules: %w", err)

@@ -79,7 +79,7 @@ func (a *app) applyRules(ctx context.Context, offers []offer, trial time.Duratio
 	var why []string
 	for _, o := range all {
 		o.doc.Applied = &report.FirewallApplied{Changes: []journal.Change{}}
-		some, left, err := planned(ctx, o)
+		some, left, err := planned(ctx, o, nil)
 		if err != nil {
 			return err
 		}
@@ -111,8 +111,10 @@ type leftTable struct {
 	why   string
 }
 
-// planned rehearses the changes of an offer, and returns which tables keep their rules.
-func planned(ctx context.Context, o offer) (plans []*apply.Plan, left []leftTable, err error) {
+// planned rehearses the changes of an offer, and returns which tables keep their rules, as those do
+// whose rules one of the given changes has in force.
+func planned(ctx context.Context, o offer, changes []journal.Change) (plans []*apply.Plan, left []leftTable,
+	err error) {
 	claims := owner.Claims(o.before)
 	for i, t := range o.before.Tables {
 		after := o.result.Rules.Tables[i]
@@ -120,7 +122,11 @@ func planned(ctx context.Context, o offer) (plans []*apply.Plan, left []leftTabl
 		if !slices.ContainsFunc(o.result.Changed, func(c rewrite.Change) bool { return c.Table == name }) {
 			continue
 		}
-		if why := claimed(claims, t); why != "" {
+		why := claimed(claims, t)
+		if c := tableChangeOf(changes, ruleKnob(o, t)); c != "" {
+			why = "change " + c + " of it is in force: undo that first"
+		}
+		if why != "" {
 			left = append(left, leftTable{t, why})
 			continue
 		}
@@ -202,11 +208,9 @@ func (a *app) changeTables(ctx context.Context, offers []offer, plans []tableCha
 	tables := &apply.Tables{Dir: ruleDir(dir)}
 	var settings []knob.Setting
 	for _, p := range plans {
-		for _, c := range j.Changes() {
-			if c.Knob == p.ID() && c.State != journal.Undone {
-				return statusError{exitFailed, fmt.Sprintf("apply rules: nothing changed: change %s of table %s %s is in force",
-					c.ID, p.Family, p.Table), "linerate undo " + c.ID + " takes it back first"}
-			}
+		if c := tableChangeOf(j.Changes(), p.ID()); c != "" {
+			return statusError{exitFailed, fmt.Sprintf("apply rules: nothing changed: change %s of table %s %s is in force",
+				c, p.Family, p.Table), "linerate undo " + c + " takes it back first"}
 		}
 		settings = append(settings, knob.Setting{Knob: p.ID(), Value: p.To()})
 	}
@@ -247,6 +251,22 @@ func (a *app) changeTables(ctx context.Context, offers []offer, plans []tableCha
 		}
 	}
 	return nil
+}
+
+// ruleKnob is the knob of the rules of a table.
+func ruleKnob(o offer, t *ruleset.Table) knob.ID {
+	return (&apply.Plan{Program: o.before.Program, Family: t.Family, Table: t.Name}).ID()
+}
+
+// tableChangeOf returns the id of a change of a table that is not undone. Its undo needs the plan
+// that is stored, and another plan of the table would replace that.
+func tableChangeOf(all []journal.Change, id knob.ID) string {
+	for _, c := range all {
+		if c.Knob == id && c.State != journal.Undone {
+			return c.ID
+		}
+	}
+	return ""
 }
 
 // sameRules compares the rules of this namespace with those that were read before: by the number of

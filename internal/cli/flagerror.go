@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -88,7 +87,7 @@ func explainFlag(c *cobra.Command, err error) error {
 			if errors.Is(err, errNegative) {
 				return usagef("%smust be 0 or more", text)
 			}
-			if s, err := unit.ParseSeconds(value.GetValue()); err == nil && math.Abs(s) > math.MaxInt64/1e9 {
+			if _, err := unit.ParseSeconds(value.GetValue()); errors.Is(err, unit.ErrLong) {
 				return usagef("%stoo long: write a time of less than 292 years, as in 24h", text)
 			}
 			return usagef("%swrite a time, as in 10 (seconds), 500ms or 1m30s", text)

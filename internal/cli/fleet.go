@@ -43,6 +43,7 @@ COMMAND --help says more of each.`,
 			"  linerate fleet ask knob net.ipv4.tcp_rmem -- group:web",
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, words []string) error {
+			a.json = a.json || asksJSON(words)
 			if len(words) == 0 || words[0] == "--help" || words[0] == "-h" {
 				return cmd.Help() // which names trust, as the help of linerate-hub does not
 			}

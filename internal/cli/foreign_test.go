@@ -43,6 +43,39 @@ func TestForeignTargetMistyped(t *testing.T) {
 	}
 }
 
+// TestNothingBehindTarget checks that a target with nothing behind its scheme, or of blanks, is a
+// mistake on the command line in every command that takes one, and that the message names it.
+func TestNothingBehindTarget(t *testing.T) {
+	for _, c := range []struct{ line, said string }{
+		{"tune|disk:", "after disk: comes the PATH"},
+		{"tune|disk: ", "after disk: comes the PATH"},
+		{"tune|link:", `bad target "link:"`},
+		{"tune|nfs:", `bad target "nfs:"`},
+		{"tune|ssh://", "no host"},
+		{"apply|bulk|disk:", "a profile is for a host"},
+		{"measure|iperf3://", `bad target "iperf3://": after iperf3:// comes HOST`},
+		{"measure|iperf3://:5201", `bad target "iperf3://:5201": after iperf3:// comes HOST`},
+		{"measure|iperf://192.0.2.7", "write which of the two runs there"},
+		{"measure|disk:/srv", "`linerate disk PATH` measures a disk"},
+		{"measure|  ", "TARGET is empty"},
+		{"diagnose|icmp://", "after icmp:// comes HOST"},
+		{"diagnose| ", "TARGET is empty"},
+		{"disk| ", "PATH is empty"},
+		{"nfs| ", "MOUNT is empty"},
+		{"nfs|tune| ", "SERVER:/EXPORT is empty"},
+		{"inspect| ", "IFACE is empty"},
+		{"knobs| ", "PATTERN is empty"},
+		{"resolver|measure| ", "SERVER is empty"},
+		{"report| ", "RUN is empty"},
+	} {
+		var out, errs bytes.Buffer
+		status := Main(append([]string{"linerate"}, strings.Split(c.line, "|")...), strings.NewReader(""), &out, &errs)
+		if status != exitUsage || !strings.Contains(errs.String(), c.said) {
+			t.Errorf("%s: status %d, said %q, want %q", c.line, status, errs.String(), c.said)
+		}
+	}
+}
+
 // TestEveryDialectIsDocumented checks that the help of measure and the reference name every
 // dialect; the help of serve derives from the table.
 func TestEveryDialectIsDocumented(t *testing.T) {

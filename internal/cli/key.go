@@ -47,26 +47,30 @@ func (a *app) key(f keyFlags) (string, error) {
 
 // keyOfFile reads a key, and warns when other users may do so too.
 func (a *app) keyOfFile(name string) (string, error) {
-	f, err := os.Open(name)
+	in, f, err := a.openFile(name)
 	if err != nil {
 		return "", flagError{fmt.Errorf("read key: %w", err), "--key-file names a file that holds only the key"}
 	}
-	defer f.Close() // opened for reading
+	defer in.Close() // opened for reading
 	info, err := f.Stat()
 	if err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 {
 		a.warn("other users may read the key in %s: chmod 600 hides it", name)
 	}
-	return firstLine(f, "--key-file "+name)
+	return firstLine(in, "--key-file "+name)
 }
 
 // keyOfInput reads a key from standard input; a terminal does not show it.
 func (a *app) keyOfInput() (string, error) {
 	f, ok := a.in.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return firstLine(a.in, "--key -")
+		return firstLine(a.stdin(), "--key -")
 	}
 	fmt.Fprint(a.err, "key: ")
-	text, err := term.ReadPassword(int(f.Fd()))
+	shown, _ := term.GetState(int(f.Fd()))
+	text, err := awaited(a.ended, func() ([]byte, error) { return term.ReadPassword(int(f.Fd())) })
+	if err != nil && shown != nil {
+		_ = term.Restore(int(f.Fd()), shown) // the shell needs what is typed to show
+	}
 	fmt.Fprintln(a.err)
 	if err != nil {
 		return "", fmt.Errorf("read key: %w", err)
@@ -86,10 +90,22 @@ func firstLine(r io.Reader, source string) (string, error) {
 	if err == nil {
 		err = errors.New("it is empty")
 	}
-	return "", usagef("%s: read key: %v", source, err)
+	return "", usagef("%s: read key: %w", source, err)
 }
 
-// warn prints one sentence on standard error that the exit status does not show.
+// warn prints one sentence on standard error that the exit status does not show. With --json it
+// waits for the end: an error is the only object on standard error, and has the sentences in it.
 func (a *app) warn(format string, args ...any) {
-	fmt.Fprintf(a.err, "linerate: "+format+"\n", args...)
+	a.notices = append(a.notices, fmt.Sprintf(format, args...))
+	if !a.json {
+		a.showNotices()
+	}
+}
+
+// showNotices prints the sentences that are kept.
+func (a *app) showNotices() {
+	for _, line := range a.notices {
+		fmt.Fprintln(a.err, "linerate:", line)
+	}
+	a.notices = nil
 }

@@ -36,9 +36,9 @@ name an interface, as in 'ethtool:eth0/*'.
 
 --current adds the values of this host, for each interface, queue, route and interrupt, as
 KNOB=VALUE, which linerate set takes. A comment names the line of sysctl.d, of TuneD's active
-profile or of modprobe.d that sets a value at a start. For a knob that cannot be read,
---current NAME shows the reason. Numbers are in the unit that the entry names:
-bytes, microseconds, packets.`,
+profile or of modprobe.d that sets a value at a start. What is read-only here, as in a container,
+is a comment with the reason. For a knob that cannot be read, --current NAME shows it. Numbers are
+in the unit that the entry names: bytes, microseconds, packets.`,
 		Example: "  linerate knobs rmem\n  linerate knobs 'ethtool:*'\n  linerate knobs --current 'ethtool:eth0/*'\n" +
 			"  linerate knobs --current sysctl:net.ipv4.tcp_rmem",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -136,6 +136,9 @@ func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.
 			k := report.KnobNow{Knob: id, Value: &v}
 			if err != nil {
 				k.Value, k.Unread = nil, why(err)
+			} else if err := system.CheckWrite(ctx, id, v); errors.Is(err, knob.ErrReadOnly) ||
+				errors.Is(err, knob.ErrGlobal) {
+				k.ReadOnly = why(err)
 			}
 			if line, ok := boot.Line(id); ok {
 				k.SetBy = &line

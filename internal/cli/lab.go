@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/scratch"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/link"
@@ -241,6 +244,9 @@ program, and the name far is the other host.`,
 			if err != nil {
 				return err
 			}
+			if a.json && len(args) > 1 {
+				return usagef("--json prints the world, not what a command in it prints: put --json behind the command")
+			}
 			w := scenario.World{Topology: scenario.Topology(args[0]), Link: between}
 			if err := w.Check(); err != nil {
 				return usageError{err}
@@ -266,23 +272,26 @@ func (a *app) labUp(ctx context.Context, w scenario.World, command []string) err
 	for _, warning := range running.Warnings {
 		fmt.Fprintf(a.err, "linerate: warning: %s\n", warning)
 	}
-	state, err := os.MkdirTemp("", "linerate-lab-")
+	state, err := scratch.New("lab")
 	if err != nil {
-		return fmt.Errorf("make state directory of the world: %w", err)
+		return err
 	}
-	defer os.RemoveAll(state)
-	key, near := wire.NewKey().String(), filepath.Join(state, "near")
-	stop, err := running.Serve(ctx, key, filepath.Join(state, "far"), a.err)
+	defer state.Close() // journals of the world alone
+	key, near := wire.NewKey().String(), filepath.Join(state.Path, "near")
+	stop, err := running.Serve(ctx, key, filepath.Join(state.Path, "far"), a.err)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	if len(command) == 0 {
+		world := report.LabUpDocument{World: string(w.Topology), Key: key, State: near}
 		for _, h := range running.Hosts {
-			fmt.Fprintf(a.out, "%-6s  %-10s  %s\n", h.Name, h.Address, running.Enter(h))
+			world.Hosts = append(world.Hosts, report.LabUpHost{Name: h.Name, Address: h.Address, Enter: running.Enter(h)})
 		}
-		fmt.Fprintf(a.out, "in the near host:\n  export LINERATE_KEY=%s LINERATE_STATE=%s\n  linerate measure far\n",
-			key, near)
+		doc := report.NewLabUp(a.envelope(""), world)
+		if err := a.print(doc, func(text.Style) error { return labUpText(a.out, doc) }); err != nil {
+			return err
+		}
 		<-ctx.Done()
 		return nil
 	}
@@ -296,6 +305,17 @@ func (a *app) labUp(ctx context.Context, w scenario.World, command []string) err
 	if errors.As(err, &exit) && exit.Code > 0 {
 		return statusError{status: exit.Code}
 	}
+	return err
+}
+
+// labUpText shows how to enter the hosts of a world.
+func labUpText(out io.Writer, d *report.LabUpDocument) error {
+	var b strings.Builder
+	for _, h := range d.Hosts {
+		fmt.Fprintf(&b, "%-6s  %-10s  %s\n", h.Name, h.Address, h.Enter)
+	}
+	_, err := fmt.Fprintf(out, "%sin the near host:\n  export LINERATE_KEY=%s LINERATE_STATE=%s\n  linerate measure far\n",
+		b.String(), d.Key, d.State)
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 func (a *app) loads(command string) (release func(), err error) {
 	release, err = (&lease.Lease{Name: a.lease}).Take()
 	if errors.Is(err, lease.ErrBusy) {
-		a.warn("%s: another load test runs on this host, and takes part of what this one measures", command)
+		a.warn("%s: %v, and takes part of what this one measures", command, err)
 		return func() {}, nil
 	}
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 func (a *app) measureCompareCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:         "compare BEFORE AFTER",
-		Annotations: exits(exitPartial, exitNotPermitted),
+		Annotations: exits(exitPartial, exitNotPermitted, exitInterrupted),
 		Short:       "Show what differs between two measurements, with intervals",
 		Long: `Compare the tests that two measurements have in common. BEFORE and AFTER are names of stored
 measurements or their beginnings, the words last (or latest) and previous, or files of measure
@@ -131,6 +131,7 @@ func (a *app) listMeasurements() error {
 	if err != nil {
 		return err
 	}
+	a.mindRootsRuns(ids, runs.Measurements)
 	var entries []report.MeasurementEntry
 	bad := false
 	for _, id := range ids {

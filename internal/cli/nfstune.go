@@ -284,11 +284,17 @@ func nfsUnreachable(ctx context.Context, err error) error {
 func nfsBroken(ctx context.Context, err, cleaned error) error {
 	left := ""
 	if cleaned != nil {
-		left = "; a file of this run is left in the export, and the next run removes it"
+		left = "a file of this run is left in the export, and the next run removes it"
 	}
 	switch {
+	case ctx.Err() != nil && left != "":
+		return tuneError{errors.New(left), true}
 	case ctx.Err() != nil:
 		return context.Canceled
+	case left != "":
+		left = "; " + left
+	}
+	switch {
 	case errors.Is(err, transfer.ErrGone), errors.Is(err, mount.ErrSilent):
 		return statusError{exitUnreachable, "nfs tune: " + oneSentence(err) + left, "nothing is mounted any more; run it " +
 			"again when the server is back"}
@@ -296,7 +302,7 @@ func nfsBroken(ctx context.Context, err, cleaned error) error {
 		return flagError{fmt.Errorf("nfs tune: %w", err), "load the module nfs, or install the kernel's modules; linerate " +
 			"has no client of its own"}
 	}
-	return fmt.Errorf("nfs tune: %w", err)
+	return fmt.Errorf("nfs tune: %w%s", err, left)
 }
 
 // cardTo returns the interface that leads to an address; an unknown one is empty.

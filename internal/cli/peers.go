@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -136,7 +137,7 @@ func (a *app) peersAdd(ctx context.Context, file, name string, f peerFlags) erro
 	p := roster.Peer{Name: name, Key: wire.NewKey(), Tuning: f.tuning.allowed, Added: now}
 	if f.expires != "" {
 		life, err := unit.ParseSpan(f.expires)
-		if err != nil || life <= 0 {
+		if err != nil || life.Duration() < time.Second {
 			return usagef("--expires %s: want a time such as 12h or 90d", f.expires)
 		}
 		p.Expires = now.Add(life.Duration())
@@ -156,9 +157,16 @@ func (a *app) peersAdd(ctx context.Context, file, name string, f peerFlags) erro
 	}); err != nil {
 		return err
 	}
-	return a.printPeers(at, func(d *report.PeersDocument) {
+	err = a.printPeers(at, func(d *report.PeersDocument) {
 		d.Added = &report.PeerAdded{Name: name, Key: p.Key.String(), Address: address, Command: pasted(p.Key, address)}
 	})
+	if err != nil { // the key was not printed whole, and it is printed only once
+		back := at.Edit(context.WithoutCancel(ctx), func(peers []roster.Peer) ([]roster.Peer, error) {
+			return slices.DeleteFunc(peers, func(o roster.Peer) bool { return o.Key == p.Key }), nil
+		})
+		return errors.Join(fmt.Errorf("add %s: print its key: %w", name, err), back)
+	}
+	return nil
 }
 
 // pastedAddress returns the HOST:PORT of the line to paste.

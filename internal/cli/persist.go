@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -130,6 +131,10 @@ func (a *app) persist(ctx context.Context, o persistOptions, ids []string) error
 		}
 		return a.printPersist(o, report.PersistPlanned, steps)
 	}
+	if none := a.noJournal(); none != "" {
+		return statusError{status: exitFailed, message: "persist: no change is committed" + none,
+			hint: "linerate set and linerate tune make changes; linerate confirm commits them"}
+	}
 	j, err := a.openJournal(journal.Deadline, "near")
 	if err != nil {
 		return err
@@ -206,7 +211,7 @@ func committed(all []journal.Change, ids []string, boot string) ([]journal.Chang
 	var chosen []journal.Change
 	persisted, trials := 0, 0
 	for _, c := range all {
-		if len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return sameID(id, c.ID) }) {
+		if len(ids) > 0 && !named(ids, c) {
 			continue
 		}
 		over := c.State == journal.Committed && c.BootID != boot && !c.Knob.InFile()
@@ -234,10 +239,8 @@ func committed(all []journal.Change, ids []string, boot string) ([]journal.Chang
 			}
 		}
 	}
-	for _, id := range ids {
-		if !slices.ContainsFunc(all, func(c journal.Change) bool { return sameID(id, c.ID) }) {
-			return nil, unknownChange(fmt.Errorf("persist: change %q: %w", id, journal.ErrUnknownChange))
-		}
+	if err := allKnown("persist", ids, all); err != nil {
+		return nil, err
 	}
 	if len(chosen) == 0 && persisted == 0 {
 		hint := "linerate set and linerate tune make changes; linerate confirm commits them"
@@ -251,9 +254,23 @@ func committed(all []journal.Change, ids []string, boot string) ([]journal.Chang
 
 // sameID reports whether two ids are the same; the typed one may lack the leading zeros.
 func sameID(typed, id string) bool {
-	var number int
-	_, err := fmt.Sscanf(typed, "%d", &number)
+	number, err := strconv.Atoi(typed)
 	return typed == id || err == nil && fmt.Sprintf("%04d", number) == id
+}
+
+// named reports whether a change is one of those that were typed.
+func named(ids []string, c journal.Change) bool {
+	return slices.ContainsFunc(ids, func(id string) bool { return sameID(id, c.ID) })
+}
+
+// allKnown returns an error for a typed id that no change has.
+func allKnown(command string, ids []string, all []journal.Change) error {
+	for _, id := range ids {
+		if len(byID(all, []string{id})) == 0 {
+			return unknownChange(fmt.Errorf("%s: change %q: %w", command, id, journal.ErrUnknownChange))
+		}
+	}
+	return nil
 }
 
 // printPersist prints the document. The exit status is 3 when a line is left to write by hand.

@@ -141,15 +141,11 @@ func (a *app) planGiven(ctx context.Context, name string, f planFlags) (plan.Giv
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return a.planSnapshot(ctx, name, nil, f.nic)
 	}
-	in := a.in
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return plan.Given{}, fmt.Errorf("plan: %w", err)
-		}
-		defer func() { _ = file.Close() }() // opened for reading: nothing to lose
-		in = file
+	in, err := a.openInput(name)
+	if err != nil {
+		return plan.Given{}, fmt.Errorf("plan: %w", err)
 	}
+	defer func() { _ = in.Close() }() // opened for reading: nothing to lose
 	data, err := io.ReadAll(io.LimitReader(in, longestPlanInput+1))
 	switch {
 	case err != nil:

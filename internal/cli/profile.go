@@ -75,6 +75,11 @@ pmcstat -G, stacks of DTrace, or a pprof file. profile compare shows what differ
 			"  linerate profile --flame flame.html --pprof cpu.pb.gz --json > before.json\n" +
 			"  perf script | linerate profile --from -\n  linerate profile compare before.json after.json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			files, err := f.out.open()
+			if err != nil {
+				return err
+			}
+			defer files.discard()
 			doc, err := a.profiled(cmd, &f)
 			if err != nil {
 				return err
@@ -82,7 +87,7 @@ pmcstat -G, stacks of DTrace, or a pprof file. profile compare shows what differ
 			if err := a.print(doc, func(s text.Style) error { return text.Profile(a.out, doc, s) }); err != nil {
 				return err
 			}
-			return errors.Join(f.out.write(doc), cmd.Context().Err())
+			return errors.Join(files.write(doc), cmd.Context().Err())
 		},
 	}
 	flags := c.Flags()
@@ -198,6 +203,8 @@ func profileError(err error) error {
 	switch {
 	case errors.Is(err, record.ErrNoEvent):
 		return usageError{err}
+	case errors.Is(err, profile.ErrHidden) && os.Geteuid() == 0:
+		return flagError{err, "kernel.kptr_restrict must not be 2, and a container needs CAP_SYSLOG"}
 	case errors.Is(err, profile.ErrHidden):
 		return flagError{err, "run it as root, or give the program what it needs: setcap cap_perfmon,cap_syslog+ep; " +
 			"kernel.kptr_restrict must not be 2"}
@@ -317,15 +324,15 @@ func (a *app) profiledWith(ctx context.Context, f *profileFlags, o record.Option
 
 // readProfile reads a document of this program, or a profile of another.
 func (a *app) readProfile(name string) (*report.ProfileDocument, error) {
-	in, source := a.in, "standard input"
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("read profile: %w", err)
-		}
-		defer func() { _ = file.Close() }() // only read
-		in, source = file, name
+	source := name
+	if name == "-" {
+		source = "standard input"
 	}
+	in, err := a.openInput(name)
+	if err != nil {
+		return nil, fmt.Errorf("read profile: %w", err)
+	}
+	defer func() { _ = in.Close() }() // only read
 	b, err := io.ReadAll(io.LimitReader(in, foreign.MaxBytes))
 	if err != nil {
 		return nil, fmt.Errorf("read profile %s: %w", source, err)
@@ -340,44 +347,59 @@ func (a *app) readProfile(name string) (*report.ProfileDocument, error) {
 	return report.NewProfile(a.envelope(""), p), nil
 }
 
+// forms are the open files of further forms, in the order of their flags; nil: not written.
+type forms struct{ pprof, folded, speedscope, flame, gprof *page }
+
+// open opens the files before anything is measured for them.
+func (o *profileFiles) open() (f forms, err error) {
+	for _, one := range []struct {
+		flag, name string
+		to         **page
+	}{{"pprof", o.pprof, &f.pprof}, {"folded", o.folded, &f.folded}, {"speedscope", o.speedscope, &f.speedscope},
+		{"flame", o.flame, &f.flame}, {"gprof", o.gprof, &f.gprof}} {
+		if *one.to, err = newPage(one.flag, one.name); err != nil {
+			f.discard()
+			return forms{}, err
+		}
+	}
+	return f, nil
+}
+
+func (f forms) discard() {
+	for _, p := range []*page{f.pprof, f.folded, f.speedscope, f.flame, f.gprof} {
+		p.discard()
+	}
+}
+
 // write writes the further forms.
-func (o *profileFiles) write(d *report.ProfileDocument) error {
+func (f forms) write(d *report.ProfileDocument) error {
 	title := "linerate profile"
 	if d.Host.Name != "" {
 		title += " of " + d.Host.Name
 	}
 	var errs []error
 	for _, one := range []struct {
-		name  string
+		to    *page
 		write func(io.Writer) error
 	}{
-		{o.pprof, func(w io.Writer) error { return export.Pprof(w, &d.Profile, d.Time.UnixNano()) }},
-		{o.folded, func(w io.Writer) error { return export.Folded(w, &d.Profile) }},
-		{o.speedscope, func(w io.Writer) error { return export.Speedscope(w, &d.Profile, title) }},
-		{o.flame, func(w io.Writer) error { return export.Flame(w, &d.Profile, title) }},
-		{o.gprof, func(w io.Writer) error { return export.Gprof(w, &d.Profile) }},
+		{f.pprof, func(w io.Writer) error { return export.Pprof(w, &d.Profile, d.Time.UnixNano()) }},
+		{f.folded, func(w io.Writer) error { return export.Folded(w, &d.Profile) }},
+		{f.speedscope, func(w io.Writer) error { return export.Speedscope(w, &d.Profile, title) }},
+		{f.flame, func(w io.Writer) error { return export.Flame(w, &d.Profile, title) }},
+		{f.gprof, func(w io.Writer) error { return export.Gprof(w, &d.Profile) }},
 	} {
-		if one.name != "" {
-			errs = append(errs, writeFile(one.name, one.write))
+		if one.to != nil {
+			errs = append(errs, one.to.write(one.write))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// writeFile writes one file of the user's choice. A file that could not be completed is an error.
-func writeFile(name string, write func(io.Writer) error) error {
-	file, err := os.Create(name)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return errors.Join(write(file), file.Close())
 }
 
 func (a *app) profileCompareCommand() *cobra.Command {
 	var flame string
 	c := &cobra.Command{
 		Use:         "compare BEFORE AFTER",
-		Annotations: exits(exitNotPermitted),
+		Annotations: exits(exitNotPermitted, exitInterrupted),
 		Short:       "Show what differs between two profiles, with intervals",
 		Long: `Compare two profiles, documents of --json or files that --from reads, and show the differences
 of time per packet, or of shares where packets were not counted. An interval covers the true
@@ -389,6 +411,11 @@ do not differ beyond chance.`,
 		Example: "  linerate profile compare before.json after.json\n" +
 			"  linerate profile compare --flame difference.html before.json after.json",
 		RunE: func(_ *cobra.Command, args []string) error {
+			page, err := newPage("flame", flame)
+			if err != nil {
+				return err
+			}
+			defer page.discard()
 			before, err := a.readProfile(args[0])
 			if err != nil {
 				return err
@@ -402,10 +429,10 @@ do not differ beyond chance.`,
 			if err := a.print(doc, func(s text.Style) error { return text.ProfileCompare(a.out, doc, s) }); err != nil {
 				return err
 			}
-			if flame == "" {
+			if page == nil {
 				return nil
 			}
-			return writeFile(flame, func(w io.Writer) error {
+			return page.write(func(w io.Writer) error {
 				return export.FlameDifference(w, &after.Profile, c, "linerate profile compare "+args[0]+" "+args[1])
 			})
 		},

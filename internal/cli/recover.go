@@ -89,14 +89,24 @@ stay in force. The packages of linerate run it before they remove the program. T
 	return c
 }
 
-// recover finishes what a crash left, and reports it.
-func (a *app) recover(ctx context.Context) error {
+// noJournal returns the end of a sentence where the state directory does not exist, and otherwise
+// nothing. To open a journal there would make the directory, and a mistyped one would look like a
+// host without changes. A guard may still watch what a removed journal had.
+func (a *app) noJournal() string {
 	dir, err := a.stateDir()
 	if err != nil {
-		return err
+		return ""
 	}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && len(journal.Strays(durable.OS(), dir)) == 0 {
-		return a.printOutcomes("nothing to recover: there is no journal in "+dir, nil)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || len(journal.Strays(durable.OS(), dir)) > 0 {
+		return ""
+	}
+	return ": there is no journal in " + dir
+}
+
+// recover finishes what a crash left, and reports it.
+func (a *app) recover(ctx context.Context) error {
+	if none := a.noJournal(); none != "" {
+		return a.printOutcomes("nothing to recover"+none, nil)
 	}
 	j, err := a.openJournal(journal.Deadline, "near")
 	if err != nil {
@@ -115,8 +125,8 @@ func (a *app) beforeRemoval(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && len(journal.Strays(durable.OS(), dir)) == 0 {
-		return a.printOutcomes("nothing was changed: there is no journal in "+dir, nil)
+	if none := a.noJournal(); none != "" {
+		return a.printOutcomes("nothing was changed"+none, nil)
 	}
 	j, err := a.openJournal(journal.Deadline, "near")
 	if err != nil {
@@ -163,10 +173,13 @@ func (a *app) salvage(repair bool) error {
 	if err != nil {
 		return err
 	}
-	_, damage := journal.History(durable.OS(), dir)
+	sound, damage := journal.History(durable.OS(), dir)
 	if !errors.Is(damage, journal.ErrCorrupt) {
 		if damage == nil && !repair {
-			fmt.Fprintln(a.err, "linerate: the journal is sound: linerate history shows all of it")
+			a.warn("the journal is sound: linerate history shows all of it")
+			if a.json { // which promises a document
+				return a.printHistory(sound)
+			}
 		}
 		return damage
 	}
@@ -174,8 +187,11 @@ func (a *app) salvage(repair bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.err, "linerate: %v; %d changes can be read, %d records are lost\n", damage, len(known.Changes),
-		known.MissingRecords)
+	lost := "the number of lost records is not known"
+	if known.MissingRecords > 0 {
+		lost = fmt.Sprintf("%d records or more are lost", known.MissingRecords) // a mark may count too few
+	}
+	a.warn("%v; %d changes can be read, %s", damage, len(known.Changes), lost)
 	if !repair {
 		if err := a.printHistory(known.Changes); err != nil {
 			return err
@@ -185,7 +201,7 @@ func (a *app) salvage(repair bool) error {
 	options := journalOptions(dir, live.New(), journal.Deadline, "near")
 	aside, err := journal.Repair(options)
 	if err == nil {
-		fmt.Fprintf(a.err, "linerate: the damaged journal is kept as %s\n", aside)
+		a.warn("the damaged journal is kept as %s", aside)
 	}
 	return err
 }
@@ -233,6 +249,10 @@ func (f recoverFlags) check(cmd *cobra.Command) error {
 
 // recoverAtBoot installs, removes or shows what runs recover at every start.
 func (a *app) recoverAtBoot(f recoverFlags) error {
+	// A mistyped one would be made, and recover would seem to be installed.
+	if _, err := os.ReadDir(f.root); err != nil {
+		return flagError{fmt.Errorf("recover: --root: %w", err), "--root DIR is an image or an unpacked host"}
+	}
 	o, err := a.atBoot(f)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func (a *app) reportCommand() *cobra.Command {
 	var f reportFlags
 	c := &cobra.Command{
 		Use:         "report [RUN...]",
-		Annotations: exits(exitPartial, exitNotPermitted),
+		Annotations: exits(exitPartial, exitNotPermitted, exitInterrupted),
 		Short:       "Show a stored tune again, judge it again from its raw segments, draw its page",
 		Long: `linerate stores every tune with all its measurements, also an interrupted one. Without RUN,
 report lists them, newest first. RUN is the name of a run or its beginning, the word last, a
@@ -125,6 +125,7 @@ func (a *app) listRuns() error {
 	if err != nil {
 		return err
 	}
+	a.mindRootsRuns(ids, runs.Tunes)
 	var entries []report.RunEntry
 	bad := false
 	for _, id := range ids {
@@ -178,7 +179,7 @@ func (a *app) report(name string, f reportFlags) error {
 	if f.raw {
 		return report.SegmentsCSV(a.out, run)
 	}
-	page, err := newPage(f.html)
+	page, err := newPage("html", f.html)
 	if err != nil {
 		return err
 	}
@@ -206,8 +207,13 @@ func (a *app) showMeasurement(d *report.MeasureDocument) error {
 // file first, and any other name is one in the store first. hint is what to do when neither is
 // there.
 func (a *app) readStored(store runs.Store, name, hint string) (doc []byte, source string, err error) {
-	if name == "-" {
-		if doc, err = io.ReadAll(io.LimitReader(a.in, runs.MaxBytes+1)); err == nil && len(doc) > runs.MaxBytes {
+	if name == "-" || waits(name) {
+		in, err := a.openInput(name)
+		if err != nil {
+			return nil, name, err
+		}
+		defer in.Close() // opened for reading
+		if doc, err = io.ReadAll(io.LimitReader(in, runs.MaxBytes+1)); err == nil && len(doc) > runs.MaxBytes {
 			err = runs.ErrTooLarge
 		}
 		return doc, name, err

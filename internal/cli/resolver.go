@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -63,7 +63,8 @@ func (n *nameFlags) add(c *cobra.Command) {
 		"for names that no cache has")
 	f.Float64Var(&n.model.NXRatio, "nx-ratio", 0, "without --names: share of these names that do not exist")
 	f.StringVar(&n.types, "types", "A", "without --names: record types and weights, as A=70,AAAA=30")
-	f.Uint64Var(&n.model.Seed, "seed", 1, "without --names: the same seed asks the same questions")
+	f.Uint64Var(&n.model.Seed, "seed", 1, "without --names: the same seed asks the same questions; "+
+		"if it is not given, those that no cache has are new in each run")
 	f.BoolVar(&n.dnssec, "dnssec", false, "ask for signatures (the DO bit)")
 	f.Uint16Var(&n.ednsBytes, "edns-bytes", 1232, "largest answer over UDP that the queries allow; 0: no EDNS")
 	f.BoolVar(&n.noRecursion, "no-recursion", false, "do not ask for recursion, for authoritative servers")
@@ -83,15 +84,11 @@ func (n *nameFlags) set(a *app) (*names.Set, error) {
 		n.model.Types = types
 		return n.model.New(o)
 	}
-	in := a.in
-	if n.file != "-" {
-		f, err := os.Open(n.file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close() // opened for reading
-		in = f
+	in, err := a.openInput(n.file)
+	if err != nil {
+		return nil, err
 	}
+	defer in.Close() // opened for reading
 	set, err := names.Read(io.LimitReader(in, mostOfNames), o)
 	var unread *fs.PathError
 	if errors.As(err, &unread) {
@@ -117,6 +114,7 @@ func (a *app) resolverMeasureCommand() *cobra.Command {
 		ramp      bool
 		confirmed bool
 		farPort   uint16
+		runs      uint64
 	)
 	c := &cobra.Command{
 		Use:         "measure SERVER",
@@ -131,6 +129,9 @@ answered, and its latency counts from then. So a server that stalls shows the st
 was due meanwhile. --closed keeps a number of queries outstanding instead, as dnsperf does, and finds
 the rate that a server reaches. --ramp finds the highest rate that it holds.
 
+A load ends after --duration, or after --queries or --runs through the file of --names, whichever comes
+first. With one of these two, --duration is an hour unless you give it.
+
 A load can disturb a server and its network. linerate sends one only to an address of this host, to one
 where ` + "`linerate serve`" + ` runs and whose key you give (--key), or with --i-run-this-server.`,
 		Example: "  linerate resolver measure 127.0.0.1 --names queries.txt --rate 20000\n" +
@@ -138,7 +139,7 @@ where ` + "`linerate serve`" + ` runs and whose key you give (--key), or with --
 			"  linerate resolver measure ns1.example.org --transport tls --closed --i-run-this-server",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := given(cmd.Flags(), "rate", "outstanding", "first-rate", "loss-limit", "duration", "timeout",
-				"interval", "sockets", "workers"); err != nil {
+				"interval", "sockets", "workers", "runs"); err != nil {
 				return err
 			}
 			switch {
@@ -155,14 +156,24 @@ where ` + "`linerate serve`" + ` runs and whose key you give (--key), or with --
 				return usagef("--outstanding is of --closed")
 			}
 			o.Transport = load.Transport(transport)
-			var err error
+			err := resolverFlagsFit(cmd.Flags().Changed, o)
+			if err != nil {
+				return err
+			}
 			if o.Server, err = resolveServer(cmd.Context(), args[0], o.Transport.Port()); err != nil {
 				return err
 			}
 			if o.Names, err = ask.set(a); err != nil {
 				return err
 			}
-			o.Seed = ask.model.Seed
+			if runs > 0 {
+				if o.Queries = runs * uint64(o.Names.Len()); o.Queries/runs != uint64(o.Names.Len()) {
+					return usagef("--runs %d: too many", runs)
+				}
+			}
+			if o.Seed = ask.model.Seed; !cmd.Flags().Changed("seed") {
+				o.FreshFrom = rand.Uint64() // the last run's names may be in a cache
+			}
 			if o, err = o.Filled(); err != nil {
 				return err
 			}
@@ -210,10 +221,12 @@ where ` + "`linerate serve`" + ` runs and whose key you give (--key), or with --
 	f.IntVar(&o.Outstanding, "outstanding", 100, "queries that --closed keeps waiting")
 	f.BoolVar(&ramp, "ramp", false, "double the rate until the server no longer holds it, then search between")
 	f.Float64Var(&o.FirstRate, "first-rate", 1000, "first rate of --ramp, in queries per second")
-	f.Float64Var(&o.MostLoss, "loss-limit", 0.01, "share of queries without an answer that --ramp accepts")
+	f.Float64Var(&o.MostLoss, "loss-limit", 0.01, "share of queries without a sound answer that --ramp accepts")
 	f.DurationVar(&o.MostP99, "p99-limit", 0, "99th percentile of the latency that --ramp accepts; 0: any")
-	f.DurationVar(&o.Duration, "duration", 0, "length of the load (default 10s), or of each rate of --ramp (default 2s)")
-	f.Uint64Var(&o.Queries, "queries", 0, "end after this many queries; 0: after --duration")
+	f.DurationVar(&o.Duration, "duration", 0, "length of the load (default 10s; one hour with --queries or "+
+		"--runs), or of each rate of --ramp (default 2s)")
+	f.Uint64Var(&o.Queries, "queries", 0, "end after this many queries")
+	f.Uint64Var(&runs, "runs", 0, "with --names: end after this many runs through the file, like dnsperf -n")
 	f.DurationVar(&o.Timeout, "timeout", 5*time.Second, "a query without an answer after this time is lost")
 	f.DurationVar(&o.Interval, "interval", time.Second, "time between interim results")
 	f.IntVar(&o.Sockets, "sockets", 16, "source ports, or connections")
@@ -224,6 +237,37 @@ where ` + "`linerate serve`" + ` runs and whose key you give (--key), or with --
 	f.Uint16Var(&farPort, "serve-port", 7070, "with --key: port of linerate serve on the server")
 	f.BoolVar(&confirmed, "i-run-this-server", false, "confirm that you may load this server and the network to it")
 	return c
+}
+
+// resolverFlagsFit refuses flags that would do nothing. One of them is --server-name: a user who
+// gives it believes that a certificate is verified.
+func resolverFlagsFit(changed func(string) bool, o load.Options) error {
+	if changed("queries") && changed("runs") {
+		return usagef("--queries and --runs: give one of them")
+	}
+	encrypted := o.Transport == load.TLS || o.Transport == load.HTTPS
+	for _, x := range [...]struct {
+		fits  bool
+		needs string
+		flags []string
+	}{
+		{o.Mode == load.Ramp, "--ramp", []string{"first-rate", "loss-limit", "p99-limit"}},
+		{encrypted, "--transport tls or https", []string{"server-name"}},
+		{o.Transport == load.HTTPS, "--transport https", []string{"path"}},
+		{o.Transport != load.UDP, "--transport tcp, tls or https", []string{"queries-per-connection"}},
+		{o.Transport == load.UDP, "--transport udp", []string{"workers"}},
+		{o.Mode != load.Ramp, "a load without --ramp", []string{"queries", "runs"}},
+		{changed("names"), "--names", []string{"runs"}},
+		{!changed("names"), "questions of its own: leave --names out", []string{"domain", "population", "zipf", "hit-ratio",
+			"nx-ratio", "types"}},
+	} {
+		for _, name := range x.flags {
+			if !x.fits && changed(name) {
+				return usagef("--%s needs %s", name, x.needs)
+			}
+		}
+	}
+	return nil
 }
 
 // resolveServer reads HOST or HOST:PORT and looks a name up.
@@ -244,7 +288,11 @@ func resolveServer(ctx context.Context, server string, port uint16) (netip.AddrP
 	}
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("look up server: %w", err)
+		err = fmt.Errorf("look up server: %w", err)
+		if dns := (*net.DNSError)(nil); errors.As(err, &dns) && ctx.Err() == nil {
+			return netip.AddrPort{}, statusError{exitUnreachable, oneSentence(err), "is the name right? An address works too"}
+		}
+		return netip.AddrPort{}, err
 	}
 	return netip.AddrPortFrom(found[0].Unmap(), port), nil
 }

@@ -36,7 +36,7 @@ func (a *app) resolverDiagnoseCommand() *cobra.Command {
 	var f resolverDiagnoseFlags
 	c := &cobra.Command{
 		Use:         "diagnose [SERVER]",
-		Annotations: exits(exitFinding, exitNotPermitted, exitInterrupted),
+		Annotations: exits(exitFinding, exitNotPermitted, exitUnreachable, exitInterrupted),
 		Short:       "Name what limits a name server, with evidence",
 		Long: `Name what limits a name server at its present load. SERVER is where it answers, by default
 127.0.0.1:53. Each finding shows its numbers, their sources, and the explanations that were ruled out.
@@ -139,7 +139,7 @@ func (f *resolverDiagnoseFlags) observation(cmd *cobra.Command, a *app, args []s
 	if len(f.from) > 0 {
 		var readings []server.Statistics
 		for _, name := range f.from {
-			b, err := a.readText(name)
+			b, err := a.readBounded(name, server.MostBytes)
 			if err != nil {
 				return none, fmt.Errorf("resolver diagnose: %w", err)
 			}
@@ -155,7 +155,8 @@ func (f *resolverDiagnoseFlags) observation(cmd *cobra.Command, a *app, args []s
 		return server.Recorded(readings[0], &readings[1])
 	}
 	if f.keyFile != "" {
-		b, err := os.ReadFile(f.keyFile)
+		const longest = 4096 // octets of a key; of a longer file the server refuses the beginning
+		b, err := a.readBounded(f.keyFile, longest)
 		if err != nil {
 			return none, fmt.Errorf("resolver diagnose: %w", err)
 		}

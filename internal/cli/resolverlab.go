@@ -2,14 +2,13 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/scratch"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
@@ -64,10 +63,12 @@ them as they would be for a record with 300 s. Nothing outside the namespace cha
 			if err := world.Furnish(); err != nil {
 				return err
 			}
-			if o.Dir, err = os.MkdirTemp("", "linerate-resolver-"); err != nil {
-				return fmt.Errorf("make closed world: %w", err)
+			dir, err := scratch.New("resolver")
+			if err != nil {
+				return err
 			}
-			defer os.RemoveAll(o.Dir) // configurations of the world alone
+			defer dir.Close() // configurations of the world alone
+			o.Dir = dir.Path
 			o.Fresh = !noFresh
 			version, err := o.Recursor.Version(cmd.Context())
 			if err != nil {

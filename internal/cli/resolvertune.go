@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/base/progress"
+	"github.com/linerate/linerate/internal/base/scratch"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
@@ -28,6 +29,7 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/resolver/message"
 	"github.com/linerate/linerate/internal/resolver/names"
+	"github.com/linerate/linerate/internal/resolver/server"
 	"github.com/linerate/linerate/internal/resolver/world"
 )
 
@@ -129,6 +131,26 @@ func (f *resolverTuneFlags) check() error {
 	return nil
 }
 
+// chosen reports whether an option is to be tried.
+func (f *resolverTuneFlags) chosen(id knob.ID) bool {
+	return f.knobs == "" || slices.ContainsFunc(strings.Split(f.knobs, ","), func(pattern string) bool {
+		ok, err := filepath.Match(pattern, id.Attribute())
+		return ok && err == nil
+	})
+}
+
+// choose refuses an experiment without an option to try: it would restart the server in vain.
+func (f *resolverTuneFlags) choose(kind nameserver.Kind) error {
+	var known []string
+	for _, c := range recursor.Candidates(kind, "", 1) {
+		if f.chosen(c.Knob) {
+			return nil
+		}
+		known = append(known, c.Knob.Attribute())
+	}
+	return usagef("--knobs %q: none of %s matches", f.knobs, strings.Join(known, ", "))
+}
+
 func (a *app) resolverTune(cmd *cobra.Command, f resolverTuneFlags) error {
 	if err := f.check(); err != nil {
 		return err
@@ -137,6 +159,9 @@ func (a *app) resolverTune(cmd *cobra.Command, f resolverTuneFlags) error {
 		return a.resolverTuneHere(cmd, f)
 	}
 	kind := world.Recursor(f.lab)
+	if err := f.choose(kind.Kind()); err != nil {
+		return err
+	}
 	if _, err := kind.Find(); err != nil {
 		return flagError{err, "install it: the Debian packages are bind9, unbound and knot-resolver"}
 	}
@@ -152,6 +177,9 @@ func (a *app) resolverTuneHere(cmd *cobra.Command, f resolverTuneFlags) error {
 	if err != nil {
 		return usagef("--server %q: want ADDRESS:PORT", f.server)
 	}
+	if !isLocal(at.Addr()) {
+		return usagef("--server %s: not an address of this host, and an experiment loads it", at)
+	}
 	config, err := filepath.Abs(f.config)
 	if err != nil {
 		return err
@@ -163,7 +191,13 @@ func (a *app) resolverTuneHere(cmd *cobra.Command, f resolverTuneFlags) error {
 	if err != nil {
 		return flagError{err, "start the server with this file; -c of its command line names it"}
 	}
-	file, err := os.Open(f.names)
+	if err := answersAt(kind, config, at); err != nil {
+		return flagError{err, "give --server, the address and port of its listen options"}
+	}
+	if err := f.choose(kind); err != nil {
+		return err
+	}
+	file, _, err := a.openFile(f.names)
 	if err != nil {
 		return err
 	}
@@ -182,17 +216,32 @@ func (a *app) resolverTuneHere(cmd *cobra.Command, f resolverTuneFlags) error {
 	return a.recursorRun(cmd, f, o, j, run, nil)
 }
 
+// answersAt returns an error if another program than the one with a configuration answers at an
+// address: its load would be measured with the CPU time of a server that does nothing.
+func answersAt(kind nameserver.Kind, config string, at netip.AddrPort) error {
+	running, err := nameserver.Find(kind, config)
+	if err != nil {
+		return err
+	}
+	owners := server.Processes(at)
+	if len(owners) == 0 || slices.Contains(owners, running.PID) {
+		return nil // this user may see no owner
+	}
+	return fmt.Errorf("%w: another program than %s with %s answers at %s", recursor.ErrNoServer, kind, config, at)
+}
+
 // resolverTuneLab tunes a recursor in a closed world.
 func (a *app) resolverTuneLab(cmd *cobra.Command, f resolverTuneFlags, kind world.Recursor) error {
 	ctx := cmd.Context()
 	if err := world.Furnish(); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "linerate-resolver-")
+	own, err := scratch.New("resolver")
 	if err != nil {
-		return fmt.Errorf("make closed world: %w", err)
+		return err
 	}
-	defer os.RemoveAll(dir) // configurations and the journal of the world alone
+	defer own.Close() // configurations and the journal of the world alone
+	dir := own.Path
 	version, err := kind.Version(ctx)
 	if err != nil {
 		return err
@@ -248,15 +297,7 @@ func (a *app) recursorRun(cmd *cobra.Command, f resolverTuneFlags, o recursor.Op
 	if f.seed == 0 {
 		o.Tune.Seed = rand.Uint64()
 	}
-	if f.knobs != "" {
-		list := strings.Split(f.knobs, ",")
-		o.Only = func(id knob.ID) bool {
-			return slices.ContainsFunc(list, func(pattern string) bool {
-				ok, err := filepath.Match(pattern, id.Attribute())
-				return ok && err == nil
-			})
-		}
-	}
+	o.Only = f.chosen
 	host := loop.Near{Journal: j, Backend: live.New(), For: leaseFor(f.budget)}
 	began := time.Now()
 	run.Outcome, err = recursor.Run(cmd.Context(), o, host, func(e tune.Event) {

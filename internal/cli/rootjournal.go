@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/base/shell"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/journal"
@@ -23,10 +24,7 @@ const rootState = "/var/lib/linerate"
 //
 // Root's journal plays no part when the user names a state directory.
 func (a *app) mindRoot(command string) error {
-	if os.Geteuid() == 0 || a.state != "" || a.env("LINERATE_STATE") != "" {
-		return nil
-	}
-	why := rootJournal(rootState)
+	why := a.rootsChanges()
 	if why == "" {
 		return nil
 	}
@@ -35,6 +33,36 @@ func (a *app) mindRoot(command string) error {
 		return nil
 	}
 	return statusError{exitNotPermitted, command + ": " + why, "sudo linerate " + shell.Join(a.args)}
+}
+
+// rootsChanges returns why root's journal matters to this user; empty: it does not.
+func (a *app) rootsChanges() string {
+	if a.stateChosen() {
+		return ""
+	}
+	return rootJournal(rootState)
+}
+
+// stateChosen reports whether root's journal plays no part: the state directory is root's, or one
+// that the user named.
+func (a *app) stateChosen() bool {
+	return os.Geteuid() == 0 || a.state != "" || a.env("LINERATE_STATE") != ""
+}
+
+// mindRootsRuns warns a user who forgot sudo that an empty list is not what root stored.
+func (a *app) mindRootsRuns(own []string, kind runs.Kind) {
+	if len(own) > 0 || a.stateChosen() {
+		return
+	}
+	ids, err := runs.In(durable.OS(), rootState, kind, 0).List()
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		a.warn("what root stored in %s may not be read: use sudo", rootState)
+	case err != nil:
+		a.warn("what root stored in %s: %s", rootState, oneSentence(err))
+	case len(ids) > 0:
+		a.warn("root stored %s in %s: use sudo", unit.Counted(len(ids), "result"), rootState)
+	}
 }
 
 // rootJournal returns why root's journal matters to another user; empty: it has nothing in force.

@@ -104,11 +104,11 @@ func (l *lines) document(kind report.LineKind, doc any) error {
 	return l.put(line)
 }
 
-// end writes why the command failed. A mistake on the command line began nothing and has no line; a
-// status without a message is in the result.
-func (l *lines) end(err error) {
+// endLines writes why the command failed. A mistake on the command line began nothing and has no
+// line; a status without a message is in the result.
+func (a *app) endLines(err error) {
 	if err != nil && err.Error() != "" && exitStatus(err) != exitUsage {
-		_ = l.document(report.LineError, errorDocument(err)) // the caller looks at the error of the lines
+		_ = a.lines.document(report.LineError, a.errorDocument(err)) // the caller looks at the error of the lines
 	}
 }
 
@@ -135,7 +135,7 @@ func (a *app) streaming(c *cobra.Command) *cobra.Command {
 		cmd.SetContext(ctx)
 		a.lines = &lines{w: a.out, stop: stop}
 		err := interruption(typed, run(cmd, args))
-		a.lines.end(a.forbidden(err))
+		a.endLines(err)
 		if failed := a.lines.err; failed != nil {
 			return fmt.Errorf("write lines: %w", failed)
 		}
@@ -238,7 +238,8 @@ func (a *app) mayReplace() error {
 	head := make([]byte, 4096)
 	n, _ := io.ReadFull(f, head)
 	if !own(head[:n]) {
-		return usageError{flagError{fmt.Errorf("--output %s: the file exists, and linerate did not write it", a.output),
+		return usageError{flagError{
+			fmt.Errorf("--output %s: the file exists, and is no document or table of linerate", a.output),
 			"another name, or --overwrite to replace it"}}
 	}
 	return nil

@@ -27,6 +27,9 @@ func (s seconds) Set(text string) error {
 
 // plainSeconds lets every duration of a set of flags be a plain number.
 func plainSeconds(flags *pflag.FlagSet) {
+	sorted := flags.SortFlags
+	flags.SortFlags = false // the order is of no matter here, and every command would pay for it
+	defer func() { flags.SortFlags = sorted }()
 	flags.VisitAll(func(f *pflag.Flag) {
 		if _, done := f.Value.(seconds); !done && f.Value.Type() == "duration" {
 			f.Value = seconds{f.Value}

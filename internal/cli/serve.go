@@ -148,7 +148,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		}
 		ring = o.Peers.Keys()
 	} else {
-		if k, err = a.serveKey(f.key); err != nil {
+		if k, err = a.serveKey(f.key); ctx.Err() != nil {
+			return nil // Ctrl-C is the normal end, before the key is typed too
+		} else if err != nil {
 			return err
 		}
 		if ring, err = wire.NewKeyring(k); err != nil {
@@ -173,6 +175,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err := a.announce(l, k, f, o.Peers, others.Places()); err != nil {
 		return err
 	}
+	a.showNotices() // those of --json would wait for the end
 	o.Listener = l
 	servers := []func(context.Context) error{func(ctx context.Context) error { return peer.Serve(ctx, o) }}
 	if len(others.Places()) > 0 {

@@ -31,6 +31,8 @@ func (f serveFlags) fit(changed func(string) bool) error {
 		{"stdio", "accept"}, {"stdio", "peers"}, {"stdio", "once"}, {"once", "accept"}, {"peers", "once"},
 		{"peers", "allow-tuning"}, {"peers", "key"}, {"peers", "key-file"}, {"peers", "key-expires"},
 		{"peers", "key-clients"},
+		// Over ssh there is no port and no key: ssh has authenticated the other side.
+		{"stdio", "listen"}, {"stdio", "key"}, {"stdio", "key-file"}, {"stdio", "key-expires"}, {"stdio", "key-clients"},
 	} {
 		if changed(pair[0]) && changed(pair[1]) {
 			why := "`linerate serve --help` says more"
@@ -39,6 +41,9 @@ func (f serveFlags) fit(changed func(string) bool) error {
 			}
 			return usageError{flagError{fmt.Errorf("serve: --%s does not go with --%s", pair[1], pair[0]), why}}
 		}
+	}
+	if changed("copy") && !changed("accept") {
+		return usagef("serve: --copy needs --accept: a linerate on the other side asks for it by measure --copy")
 	}
 	return nil
 }

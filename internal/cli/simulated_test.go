@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -18,12 +19,14 @@ import (
 	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/wire"
 )
 
 // SimulatedPath is the environment variable that gives the commands of a test a simulated path:
 // "fast", "real-time" for tests that take as long as real ones, "hold" for tests that last as long
 // as a setting of the far host is changed, "hold-near" as long as one of the near host is, or
-// "hold:FILE" for those that last until FILE is there too.
+// "hold:FILE" for those that last until FILE is there too. Over "lost" the connection is lost, and
+// over "killed" the tune is killed, when the far host has committed and before that is known here.
 const SimulatedPath = "LINERATE_TEST_PATH"
 
 // TestLease is the environment variable that gives the commands of a test a lease of their own.
@@ -38,9 +41,13 @@ func MainOverSimulatedPath() int {
 	if pace := os.Getenv(SimulatedPath); pace != "" {
 		a.path = func(far *peer.Client) loop.FarHost { return simulatedPath{far, pace, new(windows)} }
 	}
-	status := a.run(os.Args[1:])
-	if c, _, err := a.rootCommand().Find(os.Args[1:]); err == nil && !c.Hidden && c.Name() != "up" &&
-		!slices.Contains(listedStatuses(c), status) {
+	root := a.treeFor(os.Args[1:])
+	status := a.execute(root, os.Args[1:])
+	c, _, err := root.Find(os.Args[1:])
+	if err != nil || c.Hidden || c.Name() == "up" {
+		return status
+	}
+	if finishHelp(c); !slices.Contains(listedStatuses(c), status) {
 		fmt.Fprintf(os.Stderr, "linerate ended with %d, which the help of %s does not list\n", status, c.CommandPath())
 		return 99 // no script expects it
 	}
@@ -105,6 +112,25 @@ func (p simulatedPath) Run(ctx context.Context, s traffic.Spec, _ func(traffic.I
 		r.TransactionsPerSec = 1 / simulatedRTT
 	}
 	return r, nil
+}
+
+// Commit commits on the far host, and loses its answer over some paths.
+func (p simulatedPath) Commit(ctx context.Context, ids ...string) error {
+	err := p.Client.Commit(ctx, ids...)
+	switch {
+	case err != nil:
+		return err
+	case p.pace == "lost":
+		return errors.Join(&wire.Error{Op: "receive message", Kind: wire.ErrPeerGone,
+			Err: errors.New("nothing heard for 8s")}, p.Close())
+	case p.pace == "killed":
+		self, err := os.FindProcess(os.Getpid())
+		if err != nil {
+			return err
+		}
+		return self.Kill()
+	}
+	return nil
 }
 
 // holds reports whether a test goes on, because of a change that is in force.

@@ -17,8 +17,12 @@ const fromUsage = "read `FILE` instead of this host: a capture, a sosreport (dir
 func (a *app) openSnapshot(ctx context.Context, name string) (*snapshot.File, error) {
 	var f *snapshot.File
 	var err error
-	if name == "-" {
-		f, err = snapshot.Read(ctx, name, a.in)
+	if name == "-" || waits(name) {
+		var in *input
+		if in, err = a.openInput(name); err == nil {
+			defer in.Close() // opened for reading
+			f, err = snapshot.Read(ctx, name, in)
+		}
 	} else {
 		f, err = snapshot.Open(ctx, name)
 	}

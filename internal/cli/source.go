@@ -57,6 +57,9 @@ func (s *sourceFlags) resolve(ctx context.Context, target string) (family string
 	if family != "" && family != own {
 		return "", from, usagef("--bind %s: is an IPv%s address, and --ipv%s allows none", s.bind, own, family)
 	}
+	if of := familyOf("", target, address); of != "" && of != own {
+		return "", from, usagef("--bind %s: is an IPv%s address, and %s an IPv%s one", s.bind, own, target, of)
+	}
 	return own, from, nil
 }
 

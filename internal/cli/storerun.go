@@ -46,10 +46,14 @@ func (r *runRecord) document(t *loop.Tuning, unfinished string) *report.TuneDocu
 }
 
 // checkpoint stores an unfinished tune. Until its end is stored it counts as killed, with its
-// changes on trial.
+// changes on trial, or with changes that its hosts may have committed.
 func (r *runRecord) checkpoint(t *loop.Tuning) {
-	r.recorder.Checkpoint(func() ([]byte, error) {
-		d := r.document(t, "still running, or killed; the guard undoes its trial changes")
+	store, why := r.recorder.Checkpoint, "still running, or killed; the guard undoes its trial changes"
+	if len(t.Outcome.PossiblyCommitted) > 0 {
+		store, why = r.recorder.Keep, "still running, or killed while its hosts committed"
+	}
+	store(func() ([]byte, error) {
+		d := r.document(t, why)
 		d.State = tune.StateTrial
 		return encoded(d)
 	})

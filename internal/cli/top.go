@@ -56,6 +56,7 @@ func (a *app) top(ctx context.Context, f top.Asked) error {
 	f.Host, f.ASCII = a.envelope("").Host.Name, top.ASCII(a.env)
 	source := top.Source{Interval: f.Interval}
 	source.StateDir, source.NoState = a.stateDir()
+	source.Elsewhere = a.rootsChanges
 	screen := terminal(a.out) && a.env("TERM") != "dumb" && a.env("TERM") != ""
 	if in, ok := a.in.(*os.File); screen && ok && terminal(in) && !a.json && a.format == "" && !f.Once && f.Count == 0 {
 		return top.Run(ctx, top.Terminal{In: in, Out: raw(a.out), Environment: os.Environ(), Colour: a.colour(a.out)},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path"
 	"strings"
 	"time"
@@ -25,6 +24,7 @@ import (
 	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/report"
 	drawn "github.com/linerate/linerate/internal/report/page"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
@@ -111,6 +111,9 @@ and packets (small datagrams that arrive). The terms are:
 			"  linerate tune disk:/srv --goal throughput",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if path, ok := strings.CutPrefix(args[0], diskScheme); ok {
+				if strings.TrimSpace(path) == "" {
+					return usagef("tune %s: after %s comes the PATH of a directory or file", args[0], diskScheme)
+				}
 				return a.tuneDisk(cmd, path, f)
 			}
 			return a.tune(cmd, args[0], f)
@@ -271,7 +274,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		return err
 	}
 	defer p.Done()
-	page, err := newPage(f.html)
+	page, err := newPage("html", f.html)
 	if err != nil {
 		return err
 	}
@@ -337,7 +340,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	near := loop.Near{Journal: j, Backend: hazard.Backend{Backend: live.New()}, For: leaseFor(f.budget),
 		Run: record.recorder.ID}
 	if o.Objective.Goal == goal.Packets && o.Asked == nil {
-		if near.Backend, o.Offered, err = a.offeredRules(ctx, near.Backend, o.DryRun, p); err != nil {
+		if near.Backend, o.Offered, err = a.offeredRules(ctx, j, near.Backend, o.DryRun, p); err != nil {
 			return err
 		}
 	}
@@ -350,8 +353,8 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	p.Done()
 	if err != nil {
 		if t != nil && t.Outcome != nil {
-			record.finish(t, err)
-			return lostPeer(tuneError{err, t.Outcome.State != tune.StateUndone}, j.Changes())
+			d := record.finish(t, err)
+			return lostPeer(tuneError{err, t.Outcome.State != tune.StateUndone}, j.Changes(), d)
 		}
 		return err
 	}
@@ -415,7 +418,7 @@ func farRefusals(info peer.Info) (all string, one func(knob.ID) string) {
 
 // lostPeer returns err, or, when the peer was lost in the middle, what that means for the changes
 // in trial at both ends: the errors of the single calls to the other host say nothing more.
-func lostPeer(err error, here []journal.Change) error {
+func lostPeer(err error, here []journal.Change, d *report.TuneDocument) error {
 	var gone *wire.Error
 	if !errors.As(err, &gone) || !errors.Is(err, wire.ErrPeerGone) || errors.Is(err, context.Canceled) {
 		return err
@@ -428,6 +431,12 @@ func lostPeer(err error, here []journal.Change) error {
 	why := gone.Cause()
 	if why != "" {
 		why = " (" + why + ")"
+	}
+	if n := len(d.PossiblyCommitted); n > 0 {
+		return statusError{exitUnreachable, "the connection to the other host is lost" + why +
+			" while that host committed: changes on this host were undone, and " + unit.Counted(n, "change") +
+			" may stay on that host",
+			"when it answers again, `linerate undo --run " + cmp.Or(d.Run, "last") + "` takes back what stayed"}
 	}
 	return statusError{exitUnreachable, "the connection to the other host is lost" + why +
 		": trials on this host were undone, and the guard on that host undoes its own",
@@ -496,45 +505,4 @@ func goalText(g goal.Goal, x float64) string {
 		return unit.FormatCount(x) + " packets/s"
 	}
 	return unit.BitRate(x).String()
-}
-
-// page is a result page that is still empty.
-type page struct{ file *os.File }
-
-// newPage opens the file of a page before the work begins, so that a path that cannot be written is
-// reported at once.
-func newPage(name string) (*page, error) {
-	if name == "" {
-		return nil, nil
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		return nil, statusError{exitFailed, "write page: " + err.Error(),
-			"--html FILE, in a directory you may write to"}
-	}
-	return &page{f}, nil
-}
-
-// write fills the page, and removes one that could not be completed.
-func (p *page) write(render func(io.Writer) error) error {
-	err := render(p.file)
-	if closeErr := p.file.Close(); err == nil {
-		err = closeErr
-	}
-	name := p.file.Name()
-	p.file = nil
-	if err != nil {
-		_ = os.Remove(name) // the first error is the one to report
-		return fmt.Errorf("write page %s: %w", name, err)
-	}
-	return nil
-}
-
-// discard removes a page that was never filled.
-func (p *page) discard() {
-	if p == nil || p.file == nil {
-		return
-	}
-	_ = p.file.Close() // nothing was written
-	_ = os.Remove(p.file.Name())
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/experiment/tune"
+	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -51,7 +52,7 @@ func TestLostPeer(t *testing.T) {
 				"host undoes its own"},
 		{"something else", tuneError{io.ErrUnexpectedEOF, false}, nil, "unexpected EOF"},
 	} {
-		got := lostPeer(c.err, c.here)
+		got := lostPeer(c.err, c.here, new(report.TuneDocument))
 		if got.Error() != c.want {
 			t.Errorf("%s: %q", c.name, got)
 		}

@@ -52,7 +52,7 @@ func (a *app) tuneDisk(cmd *cobra.Command, path string, f tuneFlags) error {
 		return err
 	}
 	defer p.Done()
-	page, err := newPage(f.html)
+	page, err := newPage("html", f.html)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/linerate/linerate/internal/base/progress"
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/experiment/tune"
@@ -22,8 +23,8 @@ const mostTuned = 3000
 // offeredRules returns the shorter rules of this host as candidates of an experiment, and a backend
 // that has them as knobs. Rules that cannot be read or have no shorter form are no candidates;
 // those that another program would rewrite are refused ones.
-func (a *app) offeredRules(ctx context.Context, backend knob.Backend, dryRun bool, p *progress.Line) (knob.Backend,
-	[]loop.Offered, error) {
+func (a *app) offeredRules(ctx context.Context, j *journal.Journal, backend knob.Backend, dryRun bool,
+	p *progress.Line) (knob.Backend, []loop.Offered, error) {
 	p.Status("looking for shorter rules of the packet filter")
 	all, err := read.Live(ctx)
 	switch {
@@ -63,7 +64,7 @@ func (a *app) offeredRules(ctx context.Context, backend knob.Backend, dryRun boo
 		if len(o.result.Changed) == 0 || o.before.Program == ruleset.IPFW || o.before.Program == ruleset.PF {
 			continue
 		}
-		some, err := offeredTables(ctx, o, tables, dryRun)
+		some, err := offeredTables(ctx, o, tables, j.Changes(), dryRun)
 		if err != nil {
 			p.Step("the rules of the packet filter are no candidate: %s", oneSentence(err))
 			continue
@@ -75,8 +76,9 @@ func (a *app) offeredRules(ctx context.Context, backend knob.Backend, dryRun boo
 
 // offeredTables returns a candidate for each table of an offer. The journal finds what it needs to
 // change one in the state directory, unless nothing is written.
-func offeredTables(ctx context.Context, o offer, tables *apply.Tables, dryRun bool) ([]loop.Offered, error) {
-	plans, left, err := planned(ctx, o)
+func offeredTables(ctx context.Context, o offer, tables *apply.Tables, changes []journal.Change,
+	dryRun bool) ([]loop.Offered, error) {
+	plans, left, err := planned(ctx, o, changes)
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +96,7 @@ func offeredTables(ctx context.Context, o offer, tables *apply.Tables, dryRun bo
 	}
 	for _, k := range left {
 		out = append(out, loop.Offered{Refused: k.why, Candidate: tune.Candidate{Side: tune.Near, Why: why,
-			Knob:   (&apply.Plan{Program: o.before.Program, Family: k.table.Family, Table: k.table.Name}).ID(),
-			Levels: []knob.Value{"shorter rules"}}})
+			Knob: ruleKnob(o, k.table), Levels: []knob.Value{"shorter rules"}}})
 	}
 	return out, nil
 }

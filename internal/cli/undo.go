@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -102,7 +101,13 @@ func (a *app) undo(ctx context.Context, f undoFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	outcomes, err := a.undoNear(ctx, f, runs, args)
+	none := a.noJournal()
+	var outcomes []journal.Outcome
+	if none == "" {
+		outcomes, err = a.undoNear(ctx, f, runs, args)
+	} else if len(args) > 0 {
+		err = allKnown("undo", args, nil)
+	}
 	var left []report.UndoLeft
 	switch {
 	case f.here:
@@ -116,7 +121,7 @@ func (a *app) undo(ctx context.Context, f undoFlags, args []string) error {
 			left = append(left, r.left("undo without --run or --all stays on this host"))
 		}
 	}
-	return a.finishUndo("nothing to undo", outcomes, left, unknownChange(err))
+	return a.finishUndo("nothing to undo"+none, outcomes, left, unknownChange(err))
 }
 
 // runsOf returns the stored tunes that an undo is about.
@@ -159,10 +164,8 @@ func (a *app) dryUndo(f undoFlags, ids []string) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		if !slices.ContainsFunc(changes, func(c journal.Change) bool { return c.ID == id }) {
-			return unknownChange(fmt.Errorf("undo: change %q: %w", id, journal.ErrUnknownChange))
-		}
+	if err := allKnown("undo", ids, changes); err != nil {
+		return err
 	}
 	var runs []storedRun
 	if f.bothEnds() {
@@ -175,7 +178,7 @@ func (a *app) dryUndo(f undoFlags, ids []string) error {
 	}
 	var back []journal.Change
 	for _, c := range slices.Backward(changes) {
-		if c.State == journal.Undone || (len(ids) > 0 || f.run != "") && !slices.Contains(ids, c.ID) {
+		if c.State == journal.Undone || (len(ids) > 0 || f.run != "") && !named(ids, c) {
 			continue
 		}
 		back = append(back, c)

@@ -21,14 +21,14 @@ type storedRun struct {
 	doc *report.TuneDocument
 }
 
-// changes returns what the run committed at one end; nothing for a far end that undo has restored
-// since.
+// changes returns what the run committed at one end, or may have; nothing for a far end that undo
+// has restored since. The journal of that end has the last word, see stillThere.
 func (r storedRun) changes(side string) []journal.Change {
 	if side == peer.FarSide && r.doc.FarUndone != nil {
 		return nil
 	}
 	var at []journal.Change
-	for _, c := range r.doc.Changes {
+	for _, c := range slices.Concat(r.doc.Changes, r.doc.Uncertain()) {
 		if c.Side == side && c.State == journal.Committed {
 			at = append(at, c)
 		}

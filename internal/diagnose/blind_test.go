@@ -11,6 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -257,6 +258,9 @@ func TestHiddenCPUsAreNotCalledHealthy(t *testing.T) {
 				for j := range e.CPUs {
 					e.CPUs[j].Idle += 4
 				}
+				for j := range e.TCP {
+					e.TCP[j].RwndLimitedSeconds = 0
+				}
 			}
 		}
 		return c
@@ -281,6 +285,64 @@ func TestHiddenCPUsAreNotCalledHealthy(t *testing.T) {
 			if strings.HasPrefix(r, "Not the CPUs:") {
 				t.Errorf("%s hidden, and yet: %s", side, r)
 			}
+		}
+	}
+}
+
+// TestWindowThatNoRuleExplains: the kernel says that the sender waited for the window, and no CPU
+// was full. "No fault" and "not the receive window" would contradict it.
+func TestWindowThatNoRuleExplains(t *testing.T) {
+	c := fixtureCase(t, "healthy-slow-reader")
+	for i := range c.Runs {
+		for _, e := range []*traffic.End{&c.Runs[i].Ends.Local, &c.Runs[i].Ends.Remote} {
+			for j := range e.CPUs {
+				e.CPUs[j].Idle += 4
+			}
+		}
+	}
+	f := diagnose.Judge(c)[0]
+	if f.Code != evidence.ReceiveWindowLimited || f.Severity != evidence.Notice || f.Where != "far" ||
+		!strings.Contains(f.Title, "70 %") {
+		t.Errorf("%s %s %s: %s", f.Code, f.Severity, f.Where, f.Title)
+	}
+	for _, r := range f.Rejected {
+		if strings.HasPrefix(r, "Not the receive window") {
+			t.Errorf("rejects what it found: %s", r)
+		}
+	}
+}
+
+// TestRefusedOutput: most refusals are of new data, which TCP does not count anywhere. What merges
+// segments at the receiver, or small segments, look like it in one account alone.
+func TestRefusedOutput(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(sender, receiver *tcpinfo.TCPInfo)
+		want   bool
+	}{
+		{"as recorded, without a retransmission", func(*tcpinfo.TCPInfo, *tcpinfo.TCPInfo) {}, true},
+		{"all arrived in bundles that count as one", func(s, r *tcpinfo.TCPInfo) {
+			s.SegsOut, r.SegsIn = s.BytesAcked/1448, 150
+		}, false},
+		{"small segments that arrived", func(s, r *tcpinfo.TCPInfo) { r.SegsIn = s.SegsOut }, false},
+		{"small segments of a window that is small", func(s, _ *tcpinfo.TCPInfo) {
+			s.RwndLimitedSeconds = s.BusySeconds
+		}, false},
+	} {
+		f := fixtureCase(t, "recorded-output-limit")
+		for i := range f.Runs {
+			r := &f.Runs[i]
+			if len(r.Ends.Local.TCP) == 0 || !r.Ends.Local.TCP[0].Sender {
+				continue
+			}
+			s := &r.Ends.Local.TCP[0]
+			s.RetransSegs, s.BytesRetransmitted = 0, 0
+			delete(r.Ends.Local.Counters, "TcpExt.TCPRetransFail")
+			c.change(s, &r.Ends.Remote.TCP[0])
+		}
+		x := diagnose.Judge(f)[0]
+		if (x.Code == evidence.LocalDrops) != c.want {
+			t.Errorf("%s: %s: %s", c.name, x.Code, x.Title)
 		}
 	}
 }

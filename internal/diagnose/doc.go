@@ -26,7 +26,8 @@
 // # Sources
 //
 // The order of certainty: what the kernel states outright comes first, conclusions from rates come
-// last. Each rule names its own sources.
+// last. Each rule names its own sources. Among findings of equal severity those of drops share the
+// places that this order gives them, and the one with the largest loss comes first.
 //
 // # Limits
 //

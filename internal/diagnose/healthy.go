@@ -34,7 +34,11 @@ func healthy(f *evidence.Flow) evidence.Finding {
 	}
 	if f.Streams > 0 {
 		x.Evidence = append(x.Evidence, f.WindowEvidence()...)
-		x.Rejected = append(x.Rejected, f.NotReceiveWindow(), f.NotSendBuffer())
+		for _, limit := range windowsOf(f) {
+			if limit.share < evidence.LimitedShare {
+				x.Rejected = append(x.Rejected, limit.not)
+			}
+		}
 	}
 	lost, where := f.Drops()
 	if lost == 0 && f.Loss() < evidence.MinLoss {
@@ -69,8 +73,51 @@ func healthy(f *evidence.Flow) evidence.Finding {
 			"of the %s host, which may set the rate of %s.", hidden, evidence.Rate(f.RateBitsPerSec))
 		x.Remedy.Text = "Run linerate where /proc of that host is mounted and readable: outside of the container, " +
 			"or with sudo."
+		return x
 	}
+	waits(f, &x)
 	return x
+}
+
+// windowLimit is what the sender's kernel says about one window.
+type windowLimit struct {
+	code        evidence.Code
+	share       float64 // of the busy time
+	name, where string
+	not         string // rejects it
+}
+
+func windowsOf(f *evidence.Flow) []windowLimit {
+	return []windowLimit{
+		{evidence.ReceiveWindowLimited, f.Share(f.RwndLimitedSeconds), "receive window", f.Receiver.Name,
+			f.NotReceiveWindow()},
+		{evidence.SendBufferLimited, f.Share(f.SndbufLimitedSeconds), "send buffer", f.Sender.Name, f.NotSendBuffer()}}
+}
+
+// waits turns the verdict into what the kernel says the sender waited for, where no rule found
+// why. "No fault" would contradict the kernel. A full CPU explains a slow reader, and then the
+// verdict names it.
+func waits(f *evidence.Flow, x *evidence.Finding) {
+	if _, _, busy, ok := f.BusiestOf(); ok && busy >= evidence.FullProcessor {
+		return
+	}
+	for _, limit := range windowsOf(f) {
+		if limit.share < evidence.LimitedShare {
+			continue
+		}
+		x.Code, x.Severity, x.Where, x.Confidence = limit.code, evidence.Notice, limit.where, 0.5
+		x.Title = fmt.Sprintf("The sender waited for the %s of the %s host for %s of its busy time, at %s; "+
+			"nothing shows why.",
+			limit.name, limit.where, evidence.Percent(limit.share), evidence.Rate(f.RateBitsPerSec))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not decided: whether the %s is small, or the program behind it slow; "+
+			"the empty path of %s has %s in flight at this rate.", limit.name, evidence.Seconds(f.Base()),
+			evidence.Bytes(f.RateBitsPerSec/8*f.Base())))
+		x.Remedy.Text = "Measure again for longer and on a quieter host, and with several streams: " +
+			"each has a window of its own."
+		x.Remedy.Proof = "Eight streams carry several times the rate of one if a window is small, and as much if the " +
+			"program or the link is slow."
+		return
+	}
 }
 
 // hiddenCPUs returns the name of a Linux end that does not report how busy its CPUs were. A path

@@ -82,9 +82,23 @@ func Examine(c evidence.Case) Verdict {
 	return Verdict{Findings: arrange(found), Wanted: c.Wanted(), Blind: blind}
 }
 
-// named reports whether a finding is more than information.
+// ofDrops are the findings that name a place of drops, however little those matter.
+var ofDrops = []evidence.Code{evidence.CRCErrors, evidence.ConntrackFull, evidence.NeighbourTableFull,
+	evidence.RXRingOverrun, evidence.SoftnetBacklogDrops, evidence.QdiscDrops, evidence.TXQueueDrops, evidence.Policer,
+	evidence.HalfDuplex, evidence.TCPMemoryPressure}
+
+// named reports whether a finding says what slows a flow, or where its packets went. A notice about
+// something else does neither.
 func named(found []evidence.Finding) bool {
-	return slices.ContainsFunc(found, func(x evidence.Finding) bool { return x.Severity != evidence.Info })
+	return slices.ContainsFunc(found, func(x evidence.Finding) bool {
+		switch x.Severity {
+		case evidence.Critical, evidence.Warning:
+			return !x.Aside
+		case evidence.Notice:
+			return slices.Contains(ofDrops, x.Code)
+		}
+		return false
+	})
 }
 
 // ask calls every rule, and returns the findings and the flows that at least one of them limits.
@@ -98,7 +112,8 @@ func ask(c *evidence.Case, rules []evidence.Rule, loaded []*evidence.Flow) (foun
 	take := func(x *evidence.Finding, of ...*evidence.Flow) {
 		found = add(found, x)
 		for _, f := range of {
-			held[f] = held[f] || x != nil && severe(*x) <= severe(evidence.Finding{Severity: evidence.Warning})
+			held[f] = held[f] || x != nil && !x.Aside &&
+				severe(*x) <= severe(evidence.Finding{Severity: evidence.Warning})
 		}
 	}
 	for _, r := range rules {
@@ -142,9 +157,26 @@ func severe(f evidence.Finding) int {
 		f.Severity)
 }
 
-// arrange sorts findings by severity, keeps the order of certainty among equals, and replaces nil
-// lists by empty ones. A full link comes before notices, because it names the limit. Noise that is
-// only a remark comes last, even after healthy.
+// byLoss puts the findings of drops among equals in the order of their losses. They share the
+// places that they had: a limit without drops has no share of the loss, and keeps its place.
+func byLoss(equals []evidence.Finding) {
+	var at []int
+	var drops []evidence.Finding
+	for i, f := range equals {
+		if f.LostPerSec > 0 {
+			at, drops = append(at, i), append(drops, f)
+		}
+	}
+	sorting.StableFunc(drops, func(a, b evidence.Finding) int { return cmp.Compare(b.LostPerSec, a.LostPerSec) })
+	for k, i := range at {
+		equals[i] = drops[k]
+	}
+}
+
+// arrange sorts findings by severity, those of drops among equals by what each place dropped, the
+// rest by certainty, and replaces nil lists by empty ones. A full link comes before notices,
+// because it names the limit. Of two faults equally severe, one that does not explain the run comes
+// second. Noise that is only a remark comes last, even after healthy.
 //
 // It also makes the report of a far host, which may contain anything, safe for JSON: it limits
 // confidence to 0…1 and drops numbers that JSON cannot represent, so that no rule has to.
@@ -155,10 +187,20 @@ func arrange(all []evidence.Finding) []evidence.Finding {
 			return 4
 		case f.Code == evidence.LinkRateReached:
 			return 1.5
+		case f.Aside:
+			return float64(severe(f)) + 0.25
 		}
 		return float64(severe(f))
 	}
 	sorting.StableFunc(all, func(a, b evidence.Finding) int { return cmp.Compare(rank(a), rank(b)) })
+	for from := 0; from < len(all); {
+		to := from + 1
+		for to < len(all) && rank(all[to]) == rank(all[from]) {
+			to++
+		}
+		byLoss(all[from:to])
+		from = to
+	}
 	for i := range all {
 		f := &all[i]
 		if math.IsNaN(f.Confidence) {

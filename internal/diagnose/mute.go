@@ -15,28 +15,46 @@ func symptomsOf(rules []evidence.Rule) map[evidence.Code][]evidence.Code {
 	return explains
 }
 
+// ofHost are symptoms inside one host, which only a cause in the same host explains: a busy CPU,
+// and the queues in front of it. The others are of the flow, which has both ends.
+var ofHost = []evidence.Code{evidence.SoftirqCPUSaturated, evidence.CPUSaturated, evidence.NAPIBudgetExhausted,
+	evidence.SoftnetBacklogDrops, evidence.RXRingOverrun, evidence.InterruptStorm}
+
 // mute removes the findings that another finding explains, and lists their codes there. It follows
 // the order of findings; a muted finding mutes no other.
 func mute(found []evidence.Finding, explains map[evidence.Code][]evidence.Code) []evidence.Finding {
-	muted := make(map[evidence.Code]bool)
+	muted := make([]bool, len(found))
 	for i := range found {
-		for _, symptom := range explains[found[i].Code] {
-			if muted[found[i].Code] || muted[symptom] {
+		if muted[i] {
+			continue
+		}
+		for j := range found {
+			if muted[j] || !slices.Contains(explains[found[i].Code], found[j].Code) || !explainsIt(found[i], found[j]) {
 				continue
 			}
-			// The symptom must not be more severe than the cause at any place: a notice does not
-			// explain a warning.
-			present, heavier := false, false
-			for _, x := range found {
-				if x.Code == symptom {
-					present, heavier = true, heavier || severe(x) < severe(found[i])
-				}
-			}
-			if present && !heavier {
-				muted[symptom] = true
-				found[i].Causes = append(found[i].Causes, symptom)
+			muted[j] = true
+			if !slices.Contains(found[i].Causes, found[j].Code) {
+				found[i].Causes = append(found[i].Causes, found[j].Code)
 			}
 		}
 	}
-	return slices.DeleteFunc(found, func(x evidence.Finding) bool { return muted[x.Code] })
+	kept := make([]evidence.Finding, 0, len(found))
+	for i, x := range found {
+		if !muted[i] {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+// explainsIt reports whether a finding is cause enough for a symptom of its own: a notice does not
+// explain a warning, and a CPU of one host no queue of the other. Single segments are the
+// exception: they keep the CPUs of both hosts busy, wherever the feature is off that would bundle
+// them.
+func explainsIt(cause, symptom evidence.Finding) bool {
+	if cause.Aside || severe(symptom) < severe(cause) {
+		return false
+	}
+	return cause.Where == symptom.Where || !slices.Contains(ofHost, symptom.Code) ||
+		cause.Code == evidence.OffloadsOff && symptom.Code != evidence.CPUSaturated
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host/drops"
+	"github.com/linerate/linerate/internal/traffic"
 )
 
 const (
@@ -24,6 +25,13 @@ const (
 // Where no link speed is known, nothing says what the rate should be. Then only a share of losses
 // that slows every congestion control counts.
 func localDrops(f *evidence.Flow) *evidence.Finding {
+	if x := droppedAt(f); x != nil {
+		return x
+	}
+	return refused(f)
+}
+
+func droppedAt(f *evidence.Flow) *evidence.Finding {
 	placed := f.SegmentDrops()
 	if len(placed) == 0 || f.Streams == 0 {
 		return nil
@@ -41,14 +49,19 @@ func localDrops(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	worst := placed[0]
+	least := "" // a place that drops bundles counts each as one
+	if total < repaired && worst.Bundles() {
+		least = "at least "
+	}
 	x := &evidence.Finding{
 		Code: evidence.LocalDrops, Severity: evidence.Warning, Where: worst.End,
 		Title: fmt.Sprintf("The %s host dropped %s packets at %s, and the flow reached %s; no rule explains these drops.",
 			worst.End, evidence.Count(float64(worst.Total)), worst.Place, evidence.Rate(f.RateBitsPerSec)),
 		Evidence: f.Common(),
 		Rejected: []string{f.NotReceiveWindow(), f.NotSendBuffer(),
-			fmt.Sprintf("Not the path: of the %s segments that were retransmitted, the hosts dropped %s themselves.",
-				evidence.Count(repaired), evidence.Count(min(total, repaired)))},
+			fmt.Sprintf("Not the path: of the %s segments that were retransmitted, the hosts dropped %s%s themselves.",
+				evidence.Count(repaired), least,
+				evidence.Count(min(total, repaired)))},
 		Confidence: evidence.Combine(0.4, evidence.When(total >= 0.5*repaired, 0.3), evidence.When(known, 0.2)),
 	}
 	x.Rejected = append(x.Rejected, f.NotProcessor()...)
@@ -65,6 +78,80 @@ func localDrops(f *evidence.Flow) *evidence.Finding {
 	x.Remedy.Text = fmt.Sprintf("Look at %s on the %s host first: %s.", worst.Place, worst.End, lookAt(worst.Drop))
 	x.Remedy.Proof = "Run the same load again and watch this counter: it grows with the segments that are " +
 		"retransmitted, and stands still on a load that the flow carries without loss."
+	return x
+}
+
+const (
+	// fewRefused retransmissions that the host itself did not let out are an accident.
+	fewRefused = 3
+	// refusedShare of the segments must be missing without a retransmission.
+	refusedShare = 0.05
+	// uncarried is the same without that counter: then the sender's own account must show it as well,
+	// in segments that carried none of the bytes that it sent. Nothing but small segments does, which
+	// a stream sends where its window is small.
+	uncarried = 0.2
+)
+
+// refused finds that the sending host does not let its own segments out, which no counter of drops
+// shows: a rule of its firewall at the output. TCP then knows that they did not leave, so most of
+// them are not retransmissions later on, and they never reach the receiver. Where a retransmission
+// was refused, the kernel counts that (TCPRetransFail, tcp_retransmit_skb).
+//
+// The receiver alone is no evidence: a NIC that merges segments may count a bundle as one.
+func refused(f *evidence.Flow) *evidence.Finding {
+	if f.Streams == 0 || f.MSSBytes <= 0 || f.Run.Direction == traffic.Bidir || f.AtLinkRate() ||
+		f.Share(f.RwndLimitedSeconds) >= evidence.LimitedShare {
+		return nil
+	}
+	fails := float64(f.Sender.Run.Counters["TcpExt.TCPRetransFail"])
+	var arrived, carried, dropped float64
+	for _, t := range f.Sender.Run.TCP {
+		if t.Sender {
+			carried += float64(t.BytesAcked + t.BytesRetransmitted)
+		}
+	}
+	carried = max(carried, float64(f.Run.Bytes))
+	for _, d := range f.SegmentDrops() {
+		dropped += float64(d.Total)
+	}
+	for _, t := range f.Receiver.Run.TCP {
+		if !t.Sender {
+			arrived += float64(t.SegsIn)
+		}
+	}
+	missing := f.Segments - arrived - f.Retransmits - dropped
+	empty := f.Segments - carried/f.MSSBytes
+	if arrived <= 0 || carried <= 0 || (fails < fewRefused || missing < refusedShare*f.Segments) &&
+		min(missing, empty) < uncarried*f.Segments {
+		return nil
+	}
+	x := &evidence.Finding{
+		Code: evidence.LocalDrops, Severity: evidence.Warning, Where: f.Sender.Name,
+		Title: fmt.Sprintf("The %s host does not let out segments of its own, and the flow reached %s: "+
+			"of %s segments %s arrived.", f.Sender.Name, evidence.Rate(f.RateBitsPerSec), evidence.Count(f.Segments),
+			evidence.Count(arrived)),
+		Evidence: append(f.Common(),
+			evidence.Evidence{Name: "segments that TCP gave to the network layer", Value: f.Segments, Unit: "segments",
+				Source: f.TCPInfo("tcpi_segs_out")},
+			evidence.Evidence{Name: "segments of that size in the bytes that it sent", Value: carried / f.MSSBytes,
+				Unit: "segments", Source: f.TCPInfo("(tcpi_bytes_acked + tcpi_bytes_retrans) / tcpi_snd_mss")},
+			evidence.Evidence{Name: "segments that arrived", Value: arrived, Unit: "segments",
+				Source: "tcp_info tcpi_segs_in (" + f.Receiver.Name + ")"},
+			evidence.Evidence{Name: "segments sent again", Value: f.Retransmits, Unit: "segments",
+				Source: f.TCPInfo("tcpi_total_retrans")},
+			evidence.Evidence{Name: "retransmissions that did not leave the host", Value: fails, Unit: "segments",
+				Source: "TcpExt.TCPRetransFail (" + f.Sender.Name + ")"}),
+		Rejected: []string{f.NotReceiveWindow(), f.NotSendBuffer(),
+			fmt.Sprintf("Not the path: it can lose what left the host, and %s segments were retransmitted while %s did not "+
+				"arrive.", evidence.Count(f.Retransmits), evidence.Count(f.Segments-arrived))},
+		Confidence: evidence.Combine(0.6, evidence.When(fails >= fewRefused, 0.4),
+			evidence.When(empty >= uncarried*f.Segments, 0.4)),
+	}
+	x.Rejected = append(x.Rejected, f.NotProcessor()...)
+	x.Remedy.Text = fmt.Sprintf("Look for a rule of the firewall of the %s host that drops what it sends, "+
+		"such as one with a limit: `nft list ruleset`, `iptables -L OUTPUT -v` and the table mangle.", f.Sender.Name)
+	x.Remedy.Proof = "Run the same load with and without that rule alternately: the rate follows, and the segments " +
+		"that arrive are those that were sent. Larger buffers, the control, make no difference."
 	return x
 }
 

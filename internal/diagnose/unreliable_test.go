@@ -94,4 +94,23 @@ func TestLocalDrops(t *testing.T) {
 	}
 }
 
+// TestNamed checks that a notice about something else does not hide where packets went.
+func TestNamed(t *testing.T) {
+	for _, c := range []struct {
+		finding evidence.Finding
+		want    bool
+	}{
+		{evidence.Finding{Code: evidence.MTUMismatch, Severity: evidence.Notice}, false},
+		{evidence.Finding{Code: evidence.CPUSaturated, Severity: evidence.Notice}, false},
+		{evidence.Finding{Code: evidence.LinkRateReached, Severity: evidence.Info}, false},
+		{evidence.Finding{Code: evidence.DriverFault, Severity: evidence.Warning, Aside: true}, false},
+		{evidence.Finding{Code: evidence.QdiscDrops, Severity: evidence.Notice}, true},
+		{evidence.Finding{Code: evidence.ReceiveWindowLimited, Severity: evidence.Warning}, true},
+	} {
+		if got := named([]evidence.Finding{c.finding}); got != c.want {
+			t.Errorf("%s %s: %v", c.finding.Severity, c.finding.Code, got)
+		}
+	}
+}
+
 func ptr(c evidence.Case) *evidence.Case { return &c }

@@ -88,7 +88,8 @@ func joinTTCP(h *hub) {
 // Serve hands over connections and datagrams until ctx ends. It then closes everything and returns
 // nil.
 func (h *hub) Serve(ctx context.Context) error {
-	if err := h.sockets.Serve(ctx, service.Handler{Conn: h.dispatch, Packet: h.packet, Sweep: h.sweep}); err != nil {
+	err := h.sockets.Serve(ctx, service.Handler{Conn: h.dispatch, Packet: h.packet, Sweep: h.sweep, Log: h.away})
+	if err != nil {
 		return fmt.Errorf("serve %s: %w", h.Addr(), err)
 	}
 	return nil

@@ -136,21 +136,44 @@ func countQdiscs(src *source, set *procfs.Counts, said *notes) {
 		return
 	}
 	for name, total := range qdiscTotals(qdiscs) {
-		set.Put(total.Drops, "qdisc.", name, ".drops")
+		filtered, hasFilters := filterDrops(qdiscs, name)
+		set.Put(total.Drops+filtered, "qdisc.", name, ".drops")
+		if hasFilters {
+			set.Put(filtered, "qdisc.", name, ".filter_drops")
+		}
 		set.Put(total.Requeues, "qdisc.", name, ".requeues")
 		set.Put(total.Overlimits, "qdisc.", name, ".overlimits")
 		set.Put(total.BacklogBytes, "qdisc.", name, ".backlog_bytes")
 	}
 }
 
-// qdiscTotals takes the largest figure among an interface's disciplines. A sum would count one drop
-// at every level: the kernel adds children's drops to the parent (qdisc_tree_reduce_backlog), and
-// mq and mqprio report the sum of theirs (mq_dump).
+// onlyFilters reports whether a discipline holds no queue and is in no tree: its drops are those of
+// the filters that hang on it, for packets that arrive, or with clsact also for those that leave
+// (sch_ingress.c).
+func onlyFilters(q qdiscFact) bool { return q.Kind == "ingress" || q.Kind == "clsact" }
+
+// filterDrops returns what the filters of an interface dropped outside of its tree of queues; false
+// if it has no such discipline.
+func filterDrops(qdiscs []qdiscFact, name string) (drops uint64, ok bool) {
+	for _, q := range qdiscs {
+		if q.Interface == name && onlyFilters(q) {
+			drops, ok = drops+q.Drops, true
+		}
+	}
+	return drops, ok
+}
+
+// qdiscTotals takes the largest figure among the disciplines of an interface's tree. A sum would
+// count one drop at every level: the kernel adds children's drops to the parent
+// (qdisc_tree_reduce_backlog), and mq and mqprio report the sum of theirs (mq_dump). The drops of
+// filters outside of the tree are not among them: a larger figure of one would hide the other.
 func qdiscTotals(qdiscs []qdiscFact) map[string]qdiscFact {
 	totals := make(map[string]qdiscFact)
 	for _, q := range qdiscs {
 		t := totals[q.Interface]
-		t.Drops = max(t.Drops, q.Drops)
+		if !onlyFilters(q) {
+			t.Drops = max(t.Drops, q.Drops)
+		}
 		t.Requeues = max(t.Requeues, q.Requeues)
 		t.Overlimits = max(t.Overlimits, q.Overlimits)
 		t.BacklogBytes = max(t.BacklogBytes, q.BacklogBytes)
@@ -288,7 +311,8 @@ func putStatistics(set *procfs.Counts, name string, stats map[string]uint64, err
 // Sub returns the difference of two readings. Gauges keep their later value. A counter that went
 // backwards wrapped if the kernel keeps it in 32 bits; otherwise it was reset (driver reloaded,
 // interface created again) and counts from zero. A name only in after is new and counts in full; a
-// name only in before is left out. Nil is an empty reading.
+// name only in before is left out. A processor that came online in between, which keeps its counts
+// while it is offline, is left out too, also of the sums. Nil is an empty reading.
 func Sub(before, after *Counters) *Counters {
 	if after == nil {
 		return &Counters{Values: map[string]uint64{}}
@@ -304,16 +328,36 @@ func Sub(before, after *Counters) *Counters {
 		Drivers:  maps.Clone(after.Drivers),
 		Warnings: slices.Clone(after.Warnings),
 	}
+	// What processors that came online take into the sums, less what those that went took out.
+	moved := make(map[string]uint64)
+	for name, was := range before.Values {
+		if _, still := after.Values[name]; !still {
+			moved[sumOf(name)] -= was
+		}
+	}
 	for name, now := range after.Values {
 		// A map returns 0 for an absent name, the value with which a new counter began.
-		d.Values[name] = procfs.Difference(name, before.Values[name], now)
+		was, known := before.Values[name]
+		if _, other := before.Values[sumOf(name)]; !known && other {
+			moved[sumOf(name)] += now
+			continue
+		}
+		d.Values[name] = procfs.Difference(name, was, now)
+	}
+	for sum, n := range moved {
+		if now, ok := after.Values[sum]; ok {
+			d.Values[sum] = procfs.Difference(sum, before.Values[sum]+n, now)
+		}
 	}
 	was := make(map[int]CPUTimes, len(before.CPUs))
 	for _, cpu := range before.CPUs {
 		was[cpu.CPU] = cpu
 	}
 	for _, now := range after.CPUs {
-		b := was[now.CPU]
+		b, known := was[now.CPU]
+		if !known && len(was) > 0 {
+			continue
+		}
 		// iowait and steal are known to step back by a tick (proc_stat.rst); time does not.
 		d.CPUs = append(d.CPUs, CPUTimes{
 			CPU:     now.CPU,
@@ -327,6 +371,17 @@ func Sub(before, after *Counters) *Counters {
 		})
 	}
 	return d
+}
+
+// sumOf returns the name of the sum over the online processors that a count of one of them is part
+// of; empty for every other name.
+func sumOf(name string) string {
+	if rest, ok := strings.CutPrefix(name, "softnet."); ok {
+		if _, column, ofOne := strings.Cut(rest, "."); ofOne {
+			return "softnet." + column
+		}
+	}
+	return ""
 }
 
 // Names returns the names of the reading, sorted for printing.

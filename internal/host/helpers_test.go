@@ -115,6 +115,20 @@ func TestSettingAndInterface(t *testing.T) {
 	}
 }
 
+// TestSubOfProcessorsThatComeAndGo takes processor 1 offline and brings 2 back, which has counted
+// before: the kernel's sums are over the lines of the online ones.
+func TestSubOfProcessorsThatComeAndGo(t *testing.T) {
+	before := &host.Counters{CPUs: []host.CPUTimes{{CPU: -1, User: 900}, {CPU: 0, User: 1}, {CPU: 1, User: 2}},
+		Values: map[string]uint64{"softnet.0.dropped": 10, "softnet.1.dropped": 700, "softnet.dropped": 710}}
+	after := &host.Counters{CPUs: []host.CPUTimes{{CPU: -1, User: 901}, {CPU: 0, User: 2}, {CPU: 2, User: 800}},
+		Values: map[string]uint64{"softnet.0.dropped": 13, "softnet.2.dropped": 90_000, "softnet.dropped": 90_013}}
+	want := &host.Counters{CPUs: []host.CPUTimes{{CPU: -1, User: 1}, {CPU: 0, User: 1}},
+		Values: map[string]uint64{"softnet.0.dropped": 3, "softnet.dropped": 3}}
+	if diff := cmp.Diff(want, host.Sub(before, after)); diff != "" {
+		t.Errorf("difference (-want +got):\n%s", diff)
+	}
+}
+
 func TestSub(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	before := &host.Counters{Time: at, CPUs: []host.CPUTimes{{CPU: 0, User: 10, Idle: 100, Steal: 3}},
@@ -137,7 +151,7 @@ func TestSub(t *testing.T) {
 			"neigh.ipv4.gc_thresh3": 1024,
 		}}
 	want := &host.Counters{Time: after.Time, Seconds: 1.5,
-		CPUs: []host.CPUTimes{{CPU: 0, User: 1.5, Steal: 1}, {CPU: 1, User: 2}}, Values: map[string]uint64{
+		CPUs: []host.CPUTimes{{CPU: 0, User: 1.5, Steal: 1}}, Values: map[string]uint64{
 			"Tcp.RetransSegs": 7, "softnet.processed": 12, "qdisc.eth0.drops": 1, "nic.eth0.rx_bytes": 99,
 			"nic.new.rx_bytes": 6,
 			"tcpmem.pages":     100, "Tcp.CurrEstab": 2, "qdisc.eth0.backlog_bytes": 0, "same": 0,

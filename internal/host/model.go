@@ -210,7 +210,9 @@ type Route struct {
 //	nic.eth0.carrier_changes                                of cards on a bus: how often the link
 //	                                                        came or went
 //	ethtool.eth0.NAME                                       of cards on a bus, by the driver's name
-//	qdisc.eth0.drops, .requeues, .overlimits                packets; the largest figure of the tree
+//	qdisc.eth0.drops, .requeues, .overlimits                packets; the largest figure of the tree,
+//	                                                        with the next one
+//	qdisc.eth0.filter_drops                                 by filters of ingress and clsact
 //	irq.45, softirq.NET_RX, ctxt                            numbered interrupts only; context
 //	                                                        switches
 //	softirq.NET_RX.3, softirq.NET_TX.3                      on CPU 3, if it ever ran one

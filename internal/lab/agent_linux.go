@@ -165,26 +165,26 @@ func (a *agent) become() (warnings []string, err error) {
 	return warnings, nil
 }
 
-// knowNames mounts a file with the hosts of the world over /etc/hosts.
-func (a *agent) knowNames() error {
-	f, err := os.CreateTemp("", "linerate-hosts-*")
-	if err != nil {
-		return err
+// knowNames mounts a file with the hosts of the world over /etc/hosts. The file is in memory: a
+// world that is killed leaves none on the machine.
+func (a *agent) knowNames() (err error) {
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	at := os.TempDir() // any directory; only this process is in the namespace yet
+	if err := unix.Mount("tmpfs", at, "tmpfs", flags, "mode=755,size=64k"); err != nil {
+		return fmt.Errorf("mount tmpfs: %w", err)
 	}
-	defer os.Remove(f.Name()) // the mount holds the file
-	defer f.Close()
+	defer func() { err = errors.Join(err, unix.Unmount(at, unix.MNT_DETACH)) }() // the other mount holds the file
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n::1 localhost\n")
 	for name, address := range a.be.Known {
 		fmt.Fprintf(&b, "%s %s\n", address, name)
 	}
-	if _, err := f.WriteString(b.String()); err != nil {
+	name := filepath.Join(at, "hosts")
+	if err := errors.Join(os.WriteFile(name, []byte(b.String()), 0o644),
+		os.Chmod(name, 0o644)); err != nil { // whatever the umask
 		return err
 	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	return unix.Mount(f.Name(), "/etc/hosts", "", unix.MS_BIND, "")
+	return unix.Mount(name, "/etc/hosts", "", unix.MS_BIND, "")
 }
 
 // spawn starts a host. Waiting for it only avoids a zombie: the maker sees the end of a host by its

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
@@ -40,12 +41,13 @@ type Result struct {
 	Skipped  bool   // the machine lacks what the scenario needs
 	// Unreliable is the tune's own verdict on its measurements: a change without an effect seemed
 	// to have one, or no segment was clean.
-	Unreliable bool
-	// Disturbed: the scenario is not judged. Either the tune tried nothing because its measurements
-	// were unreliable, and the finding is right; or something else took the machine meanwhile
-	// (Noise), and a finding or a figure is not the expected one. All settings are back then. Or a
-	// command failed meanwhile: one that is kept waiting refuses its work, as tune does without a
-	// guard.
+	Unreliable      bool
+	DisturbedTrials int // trials of the tune without a clean segment
+	// Disturbed: the scenario is not judged. Either the finding is right and the tune says that it
+	// could not measure (Unreliable, DisturbedTrials), and so kept nothing or too little; or
+	// something else took the machine meanwhile (Noise), and a finding or a figure is not the
+	// expected one. All settings are back then. Or a command failed meanwhile: one that is kept
+	// waiting refuses its work, as tune does without a guard.
 	Disturbed bool
 	Noise     string // what took the machine meanwhile, the end of a sentence; empty: nothing that matters
 	Duration  time.Duration
@@ -117,8 +119,6 @@ func (r *Result) judge() {
 		measured, r.Reason = true, fmt.Sprintf("the first finding is %s, expected %s", r.Found, e.Finding)
 	case !e.Tunable && len(r.Kept) > 0:
 		r.Reason = fmt.Sprintf("%s was kept, though there is nothing to tune", names(r.Kept))
-	case e.Tunable && len(r.Kept) == 0 && r.Unreliable && r.Scenario.Replay == nil && r.Proof.Whole():
-		r.Disturbed, r.Reason = true, "not judged: "+r.Ended
 	case e.Tunable && len(r.Kept) == 0:
 		measured, r.Reason = true, fmt.Sprintf("nothing was kept, expected one of %s", strings.Join(e.Knobs, ", "))
 	case e.Tunable && !slices.ContainsFunc(r.Kept, func(k Kept) bool { return slices.Contains(e.Knobs, k.Knob) }):
@@ -134,11 +134,26 @@ func (r *Result) judge() {
 	default:
 		r.Pass, r.Reason = true, ""
 	}
+	noise := r.Noise
+	if noise == "" && r.Found == e.Finding && r.Scenario.Replay == nil {
+		noise = r.unmeasured()
+	}
 	// A change that was kept without need, and a setting that is not back, are faults on any machine.
 	unneeded := !e.Tunable && len(r.Kept) > 0
-	if measured && r.Noise != "" && r.Proof.Whole() && !unneeded {
-		r.Disturbed, r.Reason = true, fmt.Sprintf("not judged: %s (%s)", r.Noise, r.Reason)
+	if measured && noise != "" && r.Proof.Whole() && !unneeded {
+		r.Disturbed, r.Reason = true, fmt.Sprintf("not judged: %s (%s)", noise, r.Reason)
 	}
+}
+
+// unmeasured returns what the tune says that it could not measure; empty: it measured everything.
+func (r *Result) unmeasured() string {
+	switch {
+	case r.Unreliable:
+		return r.Ended
+	case r.DisturbedTrials > 0:
+		return fmt.Sprintf("the bench was too disturbed for %s", unit.Counted(r.DisturbedTrials, "trial"))
+	}
+	return ""
 }
 
 // leftovers names the settings that are not back.

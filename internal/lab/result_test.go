@@ -121,6 +121,10 @@ func TestJudgeDisturbed(t *testing.T) {
 		r    Result
 		want bool
 	}{
+		"kept too little": {Result{Scenario: tunable, Found: "path-loss", Kept: []Kept{{Knob: "w"}}, After: 0.4,
+			Healthy: 1, DisturbedTrials: 1, Proof: whole}, true},
+		"kept too little, undisturbed": {Result{Scenario: tunable, Found: "path-loss", Kept: []Kept{{Knob: "w"}},
+			After: 0.4, Healthy: 1, Proof: whole}, false},
 		"nothing kept":  {Result{Scenario: tunable, Found: "path-loss", Ended: "7 % stolen", Proof: whole}, true},
 		"other finding": {Result{Scenario: tunable, Found: "healthy", Ended: "7 % stolen", Proof: whole}, false},
 		"another kept": {Result{Scenario: tunable, Found: "path-loss", Kept: []Kept{{Knob: "z"}}, Proof: whole},
@@ -128,9 +132,9 @@ func TestJudgeDisturbed(t *testing.T) {
 		"not all back": {Result{Scenario: tunable, Found: "path-loss",
 			Proof: Proof{Compared: 1, Left: []Value{{Host: "near", Knob: "w"}}}}, false},
 	} {
-		c.r.Unreliable = true
+		c.r.Unreliable = len(c.r.Kept) == 0
 		c.r.judge()
-		if c.r.Disturbed != c.want || c.r.Pass || c.r.Reason == "" || c.want && c.r.Reason != "not judged: 7 % stolen" {
+		if c.r.Disturbed != c.want || c.r.Pass || c.want != strings.HasPrefix(c.r.Reason, "not judged: "+c.r.Ended) {
 			t.Errorf("%s: disturbed %v, pass %v, reason %q", name, c.r.Disturbed, c.r.Pass, c.r.Reason)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/scratch"
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
@@ -90,12 +91,12 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 		return res, nil
 	}
 	if o.StateDir == "" {
-		dir, err := os.MkdirTemp("", "linerate-lab-*")
+		dir, err := scratch.New("lab")
 		if err != nil {
 			return nil, fmt.Errorf("run scenario %s: %w", s.Name, err)
 		}
-		defer os.RemoveAll(dir)
-		o.StateDir = dir
+		defer dir.Close() // journals of the world alone
+		o.StateDir = dir.Path
 	}
 	o.Level = cmp.Or(o.Level, scenario.Gross)
 	p := &play{o: o, res: res}
@@ -363,6 +364,7 @@ func (p *play) tune(ctx context.Context) error {
 		State      string                  `json:"state"`
 		Reason     string                  `json:"reason"`
 		Unreliable bool                    `json:"measurement_unreliable"`
+		Disturbed  int                     `json:"disturbed_trials_total"`
 		Changes    []Kept                  `json:"changes"`
 		Findings   []struct{ Code string } `json:"findings"`
 		Trials     []struct {
@@ -374,6 +376,7 @@ func (p *play) tune(ctx context.Context) error {
 		return fmt.Errorf("near: read the document of linerate tune: %w", err)
 	}
 	p.res.Tune, p.res.Ended, p.res.Unreliable = out, d.Reason, d.Unreliable
+	p.res.DisturbedTrials = d.Disturbed
 	if d.State == "committed" {
 		p.res.Kept = d.Changes
 	}

@@ -160,7 +160,8 @@ func standIn(args []string) int {
 			return 1
 		}
 		fmt.Println(w.Near().PID)
-		select {}
+		<-context.Background().Done() // never; unlike after `select {}`, the collector leaves w alone
+		_ = w.Close()
 	}
 	return 0
 }

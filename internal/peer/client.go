@@ -23,8 +23,10 @@ const (
 	readBound     = 15 * time.Second
 	snapshotBound = 60 * time.Second
 	changeBound   = 90 * time.Second
-	runOpenBound  = 4 * retellEvery // from one note to the next; the far side bounds the whole wait
-	closeBound    = 10 * time.Second
+	runOpenBound  = 4 * retellEvery // from one note to the next
+	// the whole wait for a place, which the far side bounds too
+	admissionBound = admissionWait + runOpenBound
+	closeBound     = 10 * time.Second
 	// cancelGrace is how long the answer to a call may still take after the caller gave up, so that
 	// the client learns of a change that was made.
 	cancelGrace = 3 * time.Second
@@ -324,8 +326,9 @@ func (c *Client) read() {
 	}
 }
 
-// call sends a call to the far side and waits for its answer at most bound, which starts anew with
-// every note that the far side sends about the call. An answer may have both a body and a fault.
+// call sends a call to the far side and waits for its answer at most bound. For a call that waits
+// in the far side's queue it starts anew with every note about the call, up to admissionBound. An
+// answer may have both a body and a fault.
 func (c *Client) call(ctx context.Context, typ string, body, into any, bound time.Duration) error {
 	return c.callThen(ctx, typ, body, into, bound, func() {})
 }
@@ -359,7 +362,11 @@ func (c *Client) callThen(ctx context.Context, typ string, body, into any, bound
 		return c.failed(typ, err)
 	}
 	sent()
-	if err := c.await(ctx, in, bound); err != nil {
+	most := bound
+	if typ == msgRunOpen {
+		most = admissionBound
+	}
+	if err := c.await(ctx, in, bound, most); err != nil {
 		// A change may have been made at this very moment. Its answer has the ids with which it can
 		// be undone, so waiting three seconds is worthwhile. Without the ids, the end of the
 		// connection undoes it.
@@ -367,7 +374,7 @@ func (c *Client) callThen(ctx context.Context, typ string, body, into any, bound
 		if ctx.Err() != nil {
 			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.options.cancelGrace)
 			defer cancel()
-			if c.await(grace, in, c.options.cancelGrace) != nil {
+			if c.await(grace, in, c.options.cancelGrace, c.options.cancelGrace) != nil {
 				return c.failed(typ, err)
 			}
 		} else {
@@ -384,10 +391,14 @@ func (c *Client) callThen(ctx context.Context, typ string, body, into any, bound
 }
 
 // await returns nil when the answer has arrived or the connection has ended. Otherwise it returns
-// the error of ctx, or a deadline error when nothing was heard for bound.
-func (c *Client) await(ctx context.Context, in inquiry, bound time.Duration) error {
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
+// the error of ctx, or a deadline error when nothing was heard for bound, or notes alone for most.
+// Time in which a large answer arrives does not count, up to wire.MostForMessage: a snapshot takes
+// long over a slow path.
+func (c *Client) await(ctx context.Context, in inquiry, bound, most time.Duration) error {
+	step := min(bound, time.Second)
+	look := time.NewTicker(step)
+	defer look.Stop()
+	left, arrived, extra := bound, c.conn.Arrived(), wire.MostForMessage
 	for {
 		select {
 		case a := <-in.answer:
@@ -396,9 +407,18 @@ func (c *Client) await(ctx context.Context, in inquiry, bound time.Duration) err
 		case <-c.finished:
 			return nil
 		case <-in.note:
-			timer.Reset(bound)
-		case <-timer.C:
-			return context.DeadlineExceeded
+			left = bound
+		case <-look.C:
+			before := arrived
+			arrived = c.conn.Arrived()
+			if extra > 0 && float64(arrived-before) >= wire.LeastPace*step.Seconds() {
+				extra -= step
+				continue
+			}
+			left, most = left-step, most-step
+			if left <= 0 || most <= 0 {
+				return context.DeadlineExceeded
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -174,7 +174,7 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	}
 	// The journal's guard ends a process whose lease is over, which here is all of serve. So this
 	// session ends its trials on time, and the guard acts only if the session does not.
-	request := journal.Request{Reason: body.Reason, For: lease + guardSlack}
+	request := journal.Request{Reason: shortened(body.Reason, maxReason), For: lease + guardSlack}
 	if runs.Name(body.Run) {
 		request.Run = body.Run
 	}

@@ -61,6 +61,9 @@ func (b *mailbox) close() {
 	}
 }
 
+// Arrived returns how many bytes have come over the channel.
+func (b *mailbox) Arrived() int64 { return b.conn.Arrived() }
+
 // Send sends a message of the test.
 func (b *mailbox) Send(ctx context.Context, typ string, body any) error {
 	return b.conn.Send(ctx, typ, body)

@@ -20,6 +20,7 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/kernel/incoming"
 	"github.com/linerate/linerate/internal/peer/roster"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
@@ -115,6 +116,7 @@ type ServerOptions struct {
 // server is the state that the sessions of one Serve share.
 type server struct {
 	ServerOptions
+	said     *unblocked // below Log
 	tests    *queue
 	key      *keyUse
 	sessions sync.WaitGroup // connections in open
@@ -144,8 +146,10 @@ func newServer(o ServerOptions) *server {
 	if o.Gate == nil {
 		o.Gate = admission.New(admission.Limits{})
 	}
+	said := &unblocked{log: o.Log}
+	o.Log = said.add
 	return &server{
-		ServerOptions: o, tests: newQueue(o.AtOnce), key: newKeyUse(o.KeyExpires, o.KeyClients),
+		ServerOptions: o, said: said, tests: newQueue(o.AtOnce), key: newKeyUse(o.KeyExpires, o.KeyClients),
 		open: make(map[*wire.Conn]*session), sources: make(map[netip.Prefix]int), once: make(chan error, 1),
 	}
 }
@@ -158,12 +162,13 @@ func Serve(ctx context.Context, o ServerOptions) error {
 		return errors.New("serve: no listener")
 	}
 	s := newServer(o)
+	defer s.said.flush()
 	s.watchRejections()
 	defer s.openEcho(ctx)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = o.Listener.Close() })
-	defer stop()
+	closed := incoming.CloseWith(ctx, func() { _ = o.Listener.Close() })
+	defer closed()
 	defer s.watchIdle()()
 	defer s.watchKey()()
 	defer s.watchPeers(ctx)()
@@ -173,9 +178,9 @@ func Serve(ctx context.Context, o ServerOptions) error {
 		if err != nil {
 			ended := ctx.Err() != nil
 			cancel()
+			closed() // no client connects from here on
 			s.closeAll()
 			// Each session undoes its trials before it ends, so Serve leaves the host as it was.
-			// The listener is closed by now, so no client connects meanwhile.
 			s.sessions.Wait()
 			if ended {
 				return s.result()
@@ -216,6 +221,7 @@ func ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Ser
 		return err
 	}
 	s := newServer(o)
+	defer s.said.flush()
 	s.watchRejections()
 	defer s.openEcho(ctx)()
 	// A write to a broken pipe on descriptor 1 would end this process (os/signal, SIGPIPE) before

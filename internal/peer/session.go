@@ -302,7 +302,7 @@ func (c *session) hello(raw json.RawMessage) (any, error) {
 		c.greeted, c.confirms = true, hello.Confirms
 		c.notePeer()
 		if hello.Host != "" {
-			c.who = fmt.Sprintf("%q (%s)", hello.Host, c.who)
+			c.who = fmt.Sprintf("%q (%s)", shortened(hello.Host, maxHostName), c.who)
 		}
 		c.Log(c.who + " came")
 	}
@@ -313,6 +313,21 @@ func (c *session) hello(raw json.RawMessage) (any, error) {
 		info.AllowTuning, info.Tuning = true, tuning.String()
 	}
 	return info, nil
+}
+
+// Longest texts of a client that this host keeps, in bytes.
+const (
+	maxHostName = 253 // of a name in the DNS (RFC 1035 §2.3.4, without the root)
+	maxReason   = 500
+)
+
+// shortened returns the beginning of a text of a client: the log has the name with each event, and
+// the journal keeps the reasons.
+func shortened(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // history reads the journal.

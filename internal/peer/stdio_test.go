@@ -2,6 +2,7 @@ package peer_test
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -84,6 +85,55 @@ func TestFarEndOutlivesABrokenPipe(t *testing.T) {
 	}
 	if got := read(t, path); got != string(original) {
 		t.Errorf("the trial left %q", got)
+	}
+}
+
+// TestFarEndOutlivesAClientThatReadsNothing stops reading with answers under way and goes silent,
+// as a host does that loses its power: sshd keeps the pipe open for a quarter of an hour, and the
+// far program sleeps in a write. Its trial must go back all the same when the channel ends.
+func TestFarEndOutlivesAClientThatReadsNothing(t *testing.T) {
+	t.Parallel()
+	dir := farDir(t)
+	path := filepath.Join(dir, "net.ipv4.tcp_rmem")
+	write(t, path, string(original))
+	_, in, out := farProcess(t, dir)
+	r := bufio.NewReader(out)
+	if line, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "linerate/1 data-port=") {
+		t.Fatalf("greeting %q, %v", line, err)
+	}
+	// Without a wire.Conn, whose beats would go on.
+	send := func(typ, body string) {
+		t.Helper()
+		m := fmt.Sprintf(`{"type":%q,"body":%s}`, typ, body)
+		if _, err := in.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(m))), m...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send("hello", `{"id":1,"body":{"protocol":1}}`)
+	send("change.apply", fmt.Sprintf(`{"id":2,"body":{"reason":"to be lost","settings":[{"knob":%q,"value":%q}]}}`,
+		rmem, larger))
+	for answers := 0; answers < 2; {
+		var head [4]byte
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			t.Fatal(err)
+		}
+		if n := binary.BigEndian.Uint32(head[:]); n > 0 {
+			answers++
+			if body, err := io.ReadAll(io.LimitReader(r, int64(n))); err != nil || strings.Contains(string(body), "fault") {
+				t.Fatalf("%s, %v", body, err)
+			}
+		}
+	}
+	if got := read(t, path); got != string(larger) {
+		t.Fatalf("the knob is %q", got)
+	}
+	for id := range 20 { // more than a pipe holds
+		send("snapshot", fmt.Sprintf(`{"id":%d}`, 3+id))
+	}
+	for end := time.Now().Add(2 * time.Minute); read(t, path) != string(original); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the trial of a client that is gone is still in force")
+		}
 	}
 }
 

@@ -48,7 +48,9 @@ func ParseTarget(text string) (Target, error) {
 				return Target{}, fmt.Errorf("%w: %w", ErrTarget, err)
 			}
 			return Target{SSH: &t}, nil
-		case scheme == "iperf" || slices.Contains(dialect.Names(), scheme):
+		case scheme == "iperf":
+			return bad("iperf2 and iperf3 do not understand each other; write which of the two runs there, as in iperf3://HOST")
+		case slices.Contains(dialect.Names(), scheme):
 			return bad("%s can be measured and diagnosed and nothing else; run `linerate serve` there, or use ssh://",
 				scheme)
 		}
@@ -71,6 +73,9 @@ func ParseTarget(text string) (Target, error) {
 			return bad("the form is HOST[:PORT], with an IPv6 address in brackets")
 		}
 		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
+			if h == "disk" {
+				return bad("disk:PATH goes with tune alone; `linerate disk PATH` measures a disk")
+			}
 			return bad("port %q is not a number from 1 to 65535", p)
 		}
 		host, port = h, p

@@ -23,6 +23,8 @@ func TestParseTarget(t *testing.T) {
 		"ssh://me@far:2222":      "ssh://me@far:2222",
 		"ssh://me@[2001:db8::7]": "ssh://me@[2001:db8::7]",
 		"ssh://far/":             "ssh://far",
+		"ssh://[fe80::1%eth0]":   "ssh://[fe80::1%25eth0]",
+		"ssh://[fe80::1%25eth0]": "ssh://[fe80::1%25eth0]",
 	} {
 		got, err := peer.ParseTarget(text)
 		if err != nil || got.String() != want {
@@ -52,6 +54,9 @@ func TestParseTarget(t *testing.T) {
 		"ssh://far/path":         "follows",
 		"ssh://me:secret@far":    "password",
 		"ssh://far?x":            "follows",
+		"ssh://%25":              "zone",
+		"ssh://far%25h":          "zone",
+		"ssh://[::1%25a%25b]":    "zone",
 	} {
 		got, err := peer.ParseTarget(text)
 		if !errors.Is(err, peer.ErrTarget) || !strings.Contains(err.Error(), want) {
@@ -62,7 +67,7 @@ func TestParseTarget(t *testing.T) {
 
 func FuzzParseTarget(f *testing.F) {
 	for _, seed := range []string{"far", "far:1", "[::1]:2", "::1", "fe80::1%a", "ssh://u@h:3", "ssh://[::1]",
-		"iperf3://x", "%zz", "ssh://%2dx"} {
+		"iperf3://x", "%zz", "ssh://%2dx", "ssh://%25", "ssh://[fe80::1%eth0]:22"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -1,13 +1,8 @@
 package profile
 
 import (
-	"cmp"
 	"encoding/binary"
-	"maps"
 	"slices"
-	"strconv"
-
-	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // Frame is one function of a stack.
@@ -138,95 +133,10 @@ type Window struct {
 
 // Finish bills every stack and returns the tables. The builder can be used further.
 func (b *Builder) Finish(w Window) *Profile {
-	p := &Profile{Event: b.event, Timer: b.timer, StacksCut: b.cut}
-	n := max(b.slices, w.Slices, 1)
-	p.Slices = n
-	landing := b.landings()
-	busy := newTally(n)
-	groups := map[string]map[string]*tally{"stage": {}, "work": {}, "context": {}}
-	functions := make(map[int]*tally)
-	moved, inclusive := make(map[int]uint64), make(map[int]uint64)
-	own := make(map[string]*[2]uint64)
-	type outStack struct {
-		Stack
-		frames []int
-	}
-	merged := make(map[string]*outStack)
-	var stacks []*outStack
+	p := &Profile{Event: b.event, Timer: b.timer, StacksCut: b.cut, Slices: max(b.slices, w.Slices, 1)}
+	l := newLedger(b, p.Slices)
 	for _, c := range b.order {
-		p.Samples += c.total
-		frames, wasMoved := c.frames, false
-		leaf := b.frames[frames[0]]
-		if b.timer && len(frames) > 1 && leaf.Kind == KernelFrame &&
-			(unlocks[leaf.Name] || c.offset >= 0 && landing[frames[0]] == c.offset) {
-			frames, wasMoved = frames[1:], true
-			leaf = b.frames[frames[0]]
-		}
-		leafStage := b.stageOf(leaf)
-		if leafStage == stageIdle {
-			continue
-		}
-		stage, context := b.place(frames), b.context(frames)
-		p.Busy += c.total
-		if leaf.Kind == KernelFrame || leaf.Kind == NamelessFrame {
-			p.Kernel += c.total
-			if leaf.Kind == NamelessFrame {
-				p.Unresolved += c.total
-			}
-			if stage == StageOther {
-				p.Unclassed += c.total
-			}
-		}
-		if wasMoved {
-			p.Moved += c.total
-			moved[frames[0]] += c.total
-		}
-		work := workOf(leafStage)
-		for slice, count := range c.bySlice {
-			busy.add(slice, count)
-			for group, name := range map[string]string{"stage": stage, "work": work, "context": context} {
-				t := groups[group][name]
-				if t == nil {
-					t = newTally(n)
-					groups[group][name] = t
-				}
-				t.add(slice, count)
-			}
-			t := functions[frames[0]]
-			if t == nil {
-				t = newTally(n)
-				functions[frames[0]] = t
-			}
-			t.add(slice, count)
-		}
-		for i, f := range frames {
-			if !slices.Contains(frames[:i], f) { // a recursion counts once
-				inclusive[f] += c.total
-			}
-		}
-		for process, count := range c.processes {
-			t := own[process]
-			if t == nil {
-				t = &[2]uint64{}
-				own[process] = t
-			}
-			if context == ContextSoftIRQ || context == ContextInterrupt {
-				t[1] += count
-			} else {
-				t[0] += count
-			}
-		}
-		key := context + strconv.FormatBool(wasMoved)
-		for _, f := range frames {
-			key += "," + strconv.Itoa(f)
-		}
-		if m := merged[key]; m != nil {
-			m.Samples += c.total
-		} else {
-			m = &outStack{Stack{Context: context, Stage: stage, Work: work, Moved: wasMoved, Samples: c.total}, frames}
-			merged[key] = m
-			stacks = append(stacks, m)
-		}
+		l.bill(p, c)
 	}
 	if w.SampleSeconds == 0 && p.Busy > 0 {
 		w.SampleSeconds = w.BusySeconds / float64(p.Busy)
@@ -234,43 +144,11 @@ func (b *Builder) Finish(w Window) *Profile {
 	if w.SampleSeconds > 0 {
 		p.BusySeconds = w.SampleSeconds * float64(p.Busy)
 	}
-	e := estimator{w: w, busy: busy}
-	p.Stages, p.Work, p.Contexts = e.rows(groups["stage"]), e.rows(groups["work"]), e.rows(groups["context"])
-	number := make(map[int]int)
-	heaviest := slices.Collect(maps.Keys(inclusive))
-	sorting.Func(heaviest, func(x, y int) int {
-		return cmp.Or(cmp.Compare(functions[y].sum(), functions[x].sum()), cmp.Compare(inclusive[y], inclusive[x]),
-			cmp.Compare(b.frames[x].Name, b.frames[y].Name), cmp.Compare(x, y))
-	})
-	for _, f := range heaviest {
-		frame := b.frames[f]
-		t := functions[f]
-		if t == nil {
-			t = newTally(n)
-		}
-		row := e.row(frame.Name, t)
-		row.Stage, row.Module, row.Moved, row.Inclusive = b.stageOf(frame), frame.Module, moved[f], inclusive[f]
-		number[f] = len(p.Functions)
-		p.Functions = append(p.Functions, row)
-	}
-	for _, s := range stacks {
-		for _, f := range s.frames {
-			s.Functions = append(s.Functions, number[f])
-		}
-		p.Stacks = append(p.Stacks, s.Stack)
-	}
-	sorting.StableFunc(p.Stacks, func(x, y Stack) int {
-		return cmp.Or(cmp.Compare(y.Samples, x.Samples), slices.Compare(x.Functions, y.Functions))
-	})
-	for name, t := range own {
-		if name != "" {
-			p.Processes = append(p.Processes, Process{Name: name, Own: t[0], Borrowed: t[1],
-				OwnS: float64(t[0]) * w.SampleSeconds, BorrowS: float64(t[1]) * w.SampleSeconds})
-		}
-	}
-	sorting.Func(p.Processes, func(x, y Process) int {
-		return cmp.Or(cmp.Compare(y.Own+y.Borrowed, x.Own+x.Borrowed), cmp.Compare(x.Name, y.Name))
-	})
+	e := estimator{w: w, busy: l.busy}
+	p.Stages, p.Work, p.Contexts = e.rows(l.stages), e.rows(l.work), e.rows(l.contexts)
+	number := l.functionRows(p, e)
+	l.stackRows(p, number)
+	l.processRows(p, w.SampleSeconds)
 	return p
 }
 

@@ -2,7 +2,8 @@ package profile
 
 // Merge returns one profile of several runs of one event on one host. Each run is one slice of
 // time, so that its intervals rest on the variance between runs; stacks keep the stage that they
-// had. It returns nil without runs.
+// had. Samples whose stacks were left out (Trim) count under their leaf alone. It returns nil
+// without runs.
 func Merge(runs []*Profile) *Profile {
 	if len(runs) == 0 {
 		return nil
@@ -18,12 +19,20 @@ func Merge(runs []*Profile) *Profile {
 		for j, f := range p.Functions {
 			frames[j] = b.Frame(Frame{Name: f.Name, Module: f.Module, Kind: kindOf(f)})
 		}
+		rest := make([]uint64, len(p.Functions)) // own samples in stacks that are left out
+		for j, f := range p.Functions {
+			rest[j] = f.Samples
+		}
 		for _, s := range p.Stacks {
 			one := Seen{Offset: -1, Slice: i, Count: s.Samples}
 			for _, f := range s.Functions {
 				one.Frames = append(one.Frames, frames[f])
 			}
+			rest[s.Functions[0]] -= min(s.Samples, rest[s.Functions[0]])
 			b.Add(one)
+		}
+		for j, n := range rest {
+			b.Add(Seen{Frames: frames[j : j+1], Offset: -1, Slice: i, Count: n})
 		}
 		w.BusySeconds += p.BusySeconds
 		if p.PacketsTotal == nil || p.BytesTotal == nil {

@@ -61,6 +61,34 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestMergeTrimmed checks that samples whose stacks another host left out stay in the sums.
+func TestMergeTrimmed(t *testing.T) {
+	whole, trimmed := routed(20, 100), routed(20, 100)
+	trimmed.Trim(1)
+	m := profile.Merge([]*profile.Profile{trimmed, trimmed})
+	if m.Busy != 2*whole.Busy || m.StacksCut != 2*trimmed.StacksCut {
+		t.Errorf("%d busy samples of two runs with %d, %d cut", m.Busy, whole.Busy, m.StacksCut)
+	}
+	was := make(map[string]uint64)
+	for _, f := range whole.Functions {
+		was[f.Name] = f.Samples
+	}
+	for _, f := range m.Functions {
+		if f.Samples != 2*was[f.Name] {
+			t.Errorf("%s has %d samples, one run had %d", f.Name, f.Samples, was[f.Name])
+		}
+	}
+	for _, rows := range [][]profile.Row{m.Stages, m.Work, m.Contexts, m.Functions} {
+		sum := 0.0
+		for _, r := range rows {
+			sum += r.Share
+		}
+		if math.Abs(sum-1) > 1e-9 {
+			t.Errorf("the shares of %s and %d others add up to %v", rows[0].Name, len(rows)-1, sum)
+		}
+	}
+}
+
 // TestCompareSizes checks that profiles with packets of other sizes are compared by the byte: with
 // GRO one packet stands for many.
 func TestCompareSizes(t *testing.T) {

@@ -135,8 +135,23 @@ const (
 	ContextUser      = "user"
 )
 
-// Check returns an error for a profile that no builder made: a stack that names no function of it.
+// Check returns an error for a profile that no builder made, as another host or a file may have it:
+// a stack that names no function, a share that is none, a figure per packet without its interval,
+// counts over no time.
 func (p *Profile) Check() error {
+	for _, rows := range [][]Row{p.Stages, p.Work, p.Contexts, p.Functions} {
+		for _, r := range rows {
+			if !(r.Share >= 0 && r.Share <= 1) {
+				return fmt.Errorf("%q has a share of %v", r.Name, r.Share)
+			}
+			if r.PerPacket != nil && (r.PerPacketLow == nil || r.PerPacketHigh == nil) {
+				return fmt.Errorf("%q has a time per packet without an interval", r.Name)
+			}
+		}
+	}
+	if p.Exact != nil && !(p.Exact.Duration > 0) {
+		return fmt.Errorf("softirqs were counted for %v seconds", p.Exact.Duration)
+	}
 	for _, s := range p.Stacks {
 		if len(s.Functions) == 0 {
 			return errors.New("a stack has no function")

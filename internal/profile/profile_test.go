@@ -363,3 +363,26 @@ func BenchmarkReadSymbols(b *testing.B) {
 		}
 	}
 }
+
+// TestCheck refuses profiles that another host or a file may have, and that no text can show.
+func TestCheck(t *testing.T) {
+	one := 1.0
+	for _, p := range []*profile.Profile{
+		{Stacks: []profile.Stack{{Functions: []int{0}}}},
+		{Stacks: []profile.Stack{{}}},
+		{Stages: []profile.Row{{Name: "x", Share: -1}}},
+		{Work: []profile.Row{{Name: "x", Share: 1e18}}},
+		{Functions: []profile.Row{{Name: "x", PerPacket: &one}}},
+		{Contexts: []profile.Row{{Name: "x", PerPacket: &one, PerPacketLow: &one}}},
+		{Exact: &profile.Exact{}},
+	} {
+		if p.Check() == nil {
+			t.Errorf("%+v is accepted", p)
+		}
+	}
+	b := profile.NewBuilder("cpu-clock", true)
+	add(b, 0, 10, "idle", -1, "nft_do_chain", "handle_softirqs")
+	if err := b.Finish(profile.Window{SampleSeconds: 1, PacketsBySlice: []float64{1}}).Check(); err != nil {
+		t.Error(err)
+	}
+}

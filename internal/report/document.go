@@ -28,6 +28,7 @@ const (
 	SchemaHistory  = "linerate.history/1"
 	SchemaKnobs    = "linerate.knobs/1"
 	SchemaLab      = "linerate.lab/1"
+	SchemaLabUp    = "linerate.lab-up/1"
 	SchemaServe    = "linerate.serve/1"
 	SchemaError    = "linerate.error/1"
 )
@@ -209,6 +210,30 @@ func NewLab(e Envelope, o LabOutcome) *LabDocument {
 	return d
 }
 
+// LabUpDocument is linerate.lab-up/1: a practice world that is up, and the way into its hosts. It
+// is printed once, when the world is ready.
+type LabUpDocument struct {
+	Envelope
+	World string      `json:"world"` // pair or router
+	Hosts []LabUpHost `json:"hosts"`
+	Key   string      `json:"key"`   // LINERATE_KEY in the near host, for its far one
+	State string      `json:"state"` // LINERATE_STATE in the near host
+}
+
+// LabUpHost is a host of a practice world.
+type LabUpHost struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Enter   string `json:"enter"` // the command that starts a shell in it
+}
+
+// NewLabUp makes a lab-up document.
+func NewLabUp(e Envelope, d LabUpDocument) *LabUpDocument {
+	d.Envelope = e.Of(SchemaLabUp)
+	FillSlices(&d)
+	return &d
+}
+
 // ServeDocument is linerate.serve/1: where a server listens and what the other side needs. It is
 // printed once, before the first client connects.
 type ServeDocument struct {
@@ -246,6 +271,8 @@ type ErrorDocument struct {
 	Error      string `json:"error"` // operation subject: cause
 	Hint       string `json:"hint,omitempty"`
 	ExitStatus int    `json:"exit_status"`
+
+	Notices []string `json:"notices,omitempty"` // what else the user should know, a sentence each
 }
 
 // NewError makes an error document.

@@ -283,30 +283,42 @@ func NewFirewallTrace(e Envelope, from string, p ruleset.Packet, all []*ruleset.
 	hooks []string) *FirewallTraceDocument {
 	d := &FirewallTraceDocument{Envelope: e.Of(SchemaFirewallTrace), From: from, Packet: p.Text(),
 		Hooks: []FirewallTraceHook{}}
-	gone := false
 	for _, hook := range hooks {
 		for _, r := range all {
-			if gone || len(r.Hooked(hook, p.Family())) == 0 {
+			if len(r.Hooked(hook, p.Family())) == 0 {
 				continue
 			}
-			t := r.Trace(hook, p, nil)
-			h := FirewallTraceHook{Name: hook, Program: string(r.Program), Verdict: t.Verdict.String(), Rules: len(t.Steps),
-				Lookups: t.Lookups, Counters: len(t.Counters), Matched: []FirewallTraceRule{}}
-			if t.Decided != nil {
-				h.By = t.Decided.Name
-				if t.Policy {
-					h.By += ", policy"
+			for name, q := range r.Passes(hook, p) {
+				h := firewallTraced(name, r, hook, q)
+				if d.Hooks = append(d.Hooks, h); h.Verdict != ruleset.Accept.String() {
+					return d
 				}
 			}
-			for _, s := range t.Steps {
-				if s.Matched || s.Assumed {
-					h.Matched = append(h.Matched, FirewallTraceRule{Table: s.Table.Family + " " + s.Table.Name, Chain: s.Chain.Name,
-						Position: s.Index + 1, Handle: s.Rule.Handle, Text: cost.Text(s.Rule), Unknown: s.Assumed && !s.Matched})
-				}
-			}
-			d.Hooks = append(d.Hooks, h)
-			gone = t.Verdict != ruleset.Accept
 		}
 	}
 	return d
+}
+
+// firewallTraced is what a packet meets in one pass.
+func firewallTraced(name string, r *ruleset.Ruleset, hook string, p ruleset.Packet) FirewallTraceHook {
+	h := FirewallTraceHook{Name: name, Program: string(r.Program), Verdict: ruleset.Accept.String(), By: "state",
+		Matched: []FirewallTraceRule{}}
+	if r.PassesByState(p) {
+		return h
+	}
+	t := r.Trace(hook, p, func(_ *ruleset.Rule, o ruleset.Opaque) (bool, bool) { return p.Answers(o) })
+	h.Verdict, h.By, h.Rules, h.Lookups, h.Counters = t.Verdict.String(), "", len(t.Steps), t.Lookups, len(t.Counters)
+	if t.Decided != nil {
+		h.By = t.Decided.Name
+		if t.Policy {
+			h.By += ", policy"
+		}
+	}
+	for _, s := range t.Steps {
+		if s.Matched || s.Assumed {
+			h.Matched = append(h.Matched, FirewallTraceRule{Table: s.Table.Family + " " + s.Table.Name, Chain: s.Chain.Name,
+				Position: s.Index + 1, Handle: s.Rule.Handle, Text: cost.Text(s.Rule), Unknown: s.Assumed && !s.Matched})
+		}
+	}
+	return h
 }

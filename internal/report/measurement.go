@@ -41,7 +41,7 @@ func Figures(tests []traffic.Result) string {
 		case r.RTT != nil:
 			figure = "round trip " + unit.FormatSeconds(r.RTT.P50)
 		case r.MTUBytes > 0:
-			figure = fmt.Sprintf("mtu %d", r.MTUBytes)
+			figure = fmt.Sprintf("%d bytes", r.MTUBytes)
 		default:
 			continue
 		}
@@ -49,9 +49,26 @@ func Figures(tests []traffic.Result) string {
 			figure += ", " + unit.FormatPercent(*r.LossRatio) + " lost"
 		}
 		if len(tests) > 1 {
-			figure = string(r.Test) + " " + string(r.Direction) + " " + figure
+			figure = Named(r) + " " + figure
 		}
 		figures = append(figures, figure)
 	}
 	return strings.Join(figures, " · ")
+}
+
+// Named returns the name of a test with its direction, if it has one.
+func Named(r traffic.Result) string {
+	if d := Direction(r); d != "both" {
+		return string(r.Test) + " " + d
+	}
+	return string(r.Test)
+}
+
+// Direction names the direction of a test; round trips, transactions and the search for the MTU use
+// both.
+func Direction(r traffic.Result) string {
+	if r.Test == traffic.Stream || r.Test == traffic.UDP || r.Test == traffic.Burst {
+		return string(r.Direction)
+	}
+	return "both"
 }

@@ -75,6 +75,8 @@ type KnobNow struct {
 	Knob   knob.ID     `json:"knob"`
 	Value  *knob.Value `json:"value,omitempty"`
 	Unread string      `json:"unread,omitempty"` // why there is no value
+	// why no process can change it from here, as in a container
+	ReadOnly string `json:"read_only,omitempty"`
 	// the line of a configuration file that sets it when the host starts
 	SetBy   *bootconf.Line `json:"set_by,omitempty"`
 	Changed bool           `json:"changed_since_start,omitempty"` // the value differs from that line

@@ -84,6 +84,7 @@ var documents = []Described{
 	{SchemaLab, LabDocument{}},
 	{SchemaMatrix, MatrixDocument{}},
 	{SchemaTuneMatrix, TuneMatrixDocument{}},
+	{SchemaLabUp, LabUpDocument{}},
 	{SchemaServe, ServeDocument{}},
 	{SchemaPeers, PeersDocument{}},
 	{SchemaAgent, AgentDocument{}},

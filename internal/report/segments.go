@@ -12,10 +12,12 @@ import (
 
 // SegmentsCSV writes every raw segment as one row of comma-separated values (RFC 4180), in the
 // order of measuring, including discarded ones. The objective is in the unit that its heading
-// names. Each guard-rail has a column, empty where a segment has no value for it.
+// names. Each guard-rail has a column, empty where a segment has no value for it. The possible loss
+// has one if a segment counts that a disturbance can have slowed.
 func SegmentsCSV(w io.Writer, d *TuneDocument) error {
-	guards := map[string]bool{}
+	guards, doubtful := map[string]bool{}, false
 	for _, s := range d.Segments {
+		doubtful = doubtful || s.LossRatio > 0
 		for name := range s.Guards {
 			guards[name] = true
 		}
@@ -24,7 +26,11 @@ func SegmentsCSV(w io.Writer, d *TuneDocument) error {
 	out := csv.NewWriter(w)
 	head := []string{"phase", "trial", "pair", "arm", "side", "knob", "start_seconds", "duration_seconds", d.Unit,
 		"discard", "label"}
-	if err := out.Write(append(head, names...)); err != nil {
+	head = append(head, names...)
+	if doubtful {
+		head = append(head, "possible_loss_ratio")
+	}
+	if err := out.Write(head); err != nil {
 		return err
 	}
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
@@ -38,6 +44,9 @@ func SegmentsCSV(w io.Writer, d *TuneDocument) error {
 			} else {
 				row = append(row, "")
 			}
+		}
+		if doubtful {
+			row = append(row, number(s.LossRatio))
 		}
 		if err := out.Write(row); err != nil {
 			return err

@@ -96,6 +96,17 @@ func NewTune(e Envelope, r TuneRun) *TuneDocument {
 	return d
 }
 
+// Uncertain returns the changes that may be in force, as the journals of their hosts have them
+// then: a host was asked to commit them, and no outcome is known.
+func (d *TuneDocument) Uncertain() []journal.Change {
+	var all []journal.Change
+	for _, c := range d.PossiblyCommitted {
+		all = append(all, journal.Change{ID: c.ID, Time: d.Time, Knob: c.Knob, Side: string(c.Side), From: c.From,
+			To: c.To, State: journal.Committed})
+	}
+	return all
+}
+
 // The results of [TuneDocument.Result]. Unreadable is for lists: a stored run that cannot be read.
 const (
 	Proved        = "proved"

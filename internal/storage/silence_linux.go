@@ -20,28 +20,35 @@ const (
 
 // await runs f in a goroutine and returns its error. It returns an [ErrSilent] when the beat stands
 // still for the patience, or for the grace after the end of the context; then f is still running.
+//
+// It counts looks instead of time. A process that was stopped, or that got no CPU, has not looked:
+// storage may have worked meanwhile, while f did not run.
 func await(ctx context.Context, wait time.Duration, beat func() uint64, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
 	var last uint64
-	since := time.Now()
-	ended, asked := ctx.Done(), time.Time{}
+	var stood, asked time.Duration // since the beat, and since the end of the context; asked 0: not ended
+	ended := ctx.Done()
 	for {
 		select {
 		case err := <-done:
 			return err
 		case <-ended:
-			ended, asked = nil, time.Now()
+			ended = nil
 			continue
 		case <-tick.C:
 		}
-		if now := beat(); now != last {
-			last, since = now, time.Now()
+		stood += glance
+		if ended == nil {
+			asked += glance
 		}
-		switch stood := time.Since(since); {
-		case !asked.IsZero() && min(stood, time.Since(asked)) >= grace:
+		if now := beat(); now != last {
+			last, stood = now, 0
+		}
+		switch {
+		case min(stood, asked) >= grace:
 			return fmt.Errorf("%w after the end of the test", silent(grace))
 		case stood >= wait:
 			return silent(wait)

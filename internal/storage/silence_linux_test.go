@@ -54,6 +54,26 @@ func TestAwait(t *testing.T) {
 	}
 }
 
+// TestAwaitStopped stops the process for long, which a look that takes as long stands for: that is
+// no silence of the storage.
+func TestAwaitStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed, looks := errors.New("failed"), 0
+		err := await(t.Context(), patience, func() uint64 {
+			if looks++; looks == 3 {
+				time.Sleep(10 * patience)
+			}
+			return 0
+		}, func() error {
+			time.Sleep(10*patience + patience/2)
+			return failed
+		})
+		if !errors.Is(err, failed) {
+			t.Error(err)
+		}
+	})
+}
+
 // TestReplacedAtOpen: a file that becomes a pipe between the look and the open is refused, and
 // nothing waits for a writer.
 func TestReplacedAtOpen(t *testing.T) {

@@ -39,6 +39,8 @@ type Source struct {
 	Interval time.Duration
 	StateDir string // where the journal is
 	NoState  error  // why that is not known; nil: it is
+	// Elsewhere returns why that journal does not show what is in force on this host; empty: it does.
+	Elsewhere func() string
 }
 
 // readings takes a reading each interval and calls give with the rates between two, until ctx ends
@@ -92,7 +94,13 @@ func (o Source) changes() Journal {
 	}
 	all = slices.Clone(all[max(len(all)-latest, 0):])
 	slices.Reverse(all)
-	return Journal{Changes: all}
+	j := Journal{Changes: all}
+	if o.Elsewhere != nil {
+		if why := o.Elsewhere(); why != "" {
+			j.Err = errors.New(why)
+		}
+	}
+	return j
 }
 
 // glance is what is read of a host for the open interface.

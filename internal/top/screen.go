@@ -1,6 +1,7 @@
 package top
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -200,6 +201,29 @@ func presentSize(t Terminal) func(tea.Model, tea.Msg) tea.Msg {
 	}
 }
 
+// page is a terminal's output that sets the scrolling region (DECSTBM) to the whole screen whenever
+// the renderer erases it, as it does after a resize. The renderer ends each scrolling of a region
+// with margins at the first and the last line that it knows. A terminal that has grown meanwhile
+// keeps these, and every longer page would then scroll within them.
+type page struct{ terminalFile }
+
+// terminalFile is what bubbletea asks of a terminal.
+type terminalFile interface {
+	io.ReadWriteCloser
+	Fd() uintptr
+}
+
+// Write writes a frame. Erasing the screen and setting margins both leave the cursor at home, where
+// the renderer has put it.
+func (p page) Write(frame []byte) (int, error) {
+	const eraseScreen, wholeScreen = "\x1b[2J", "\x1b[r"
+	if _, err := p.terminalFile.Write(bytes.ReplaceAll(frame, []byte(eraseScreen),
+		[]byte(wholeScreen+eraseScreen))); err != nil {
+		return 0, err
+	}
+	return len(frame), nil
+}
+
 // Show draws a state until the user quits or ctx ends, neither of which is an error; then it
 // restores the terminal. Each of works runs in a goroutine of its own, and must return when its
 // context ends.
@@ -210,7 +234,11 @@ func Show(ctx context.Context, t Terminal, state *State, works ...func(context.C
 	// The caller handles signals: they end ctx.
 	lasting, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
-	program := tea.NewProgram(s, tea.WithContext(lasting), tea.WithInput(t.In), tea.WithOutput(t.Out),
+	out := t.Out
+	if file, ok := out.(terminalFile); ok {
+		out = page{file}
+	}
+	program := tea.NewProgram(s, tea.WithContext(lasting), tea.WithInput(t.In), tea.WithOutput(out),
 		tea.WithEnvironment(t.Environment), tea.WithFilter(presentSize(t)),
 		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler())
 	h := &Handle{ctx: ctx, program: program, screen: s, quit: cancel}

@@ -101,10 +101,15 @@ func (p *pty) termios() unix.Termios {
 	return *s
 }
 
-func (p *pty) resize(width, height int) {
+// resize gives the terminal another size. late is what it reads then of what the program wrote
+// before it knew.
+func (p *pty) resize(width, height int, late ...string) {
 	p.t.Helper()
 	p.mu.Lock()
 	p.see.resize(width, height)
+	for _, sequence := range late {
+		p.see.write(sequence)
+	}
 	p.mu.Unlock()
 	if err := unix.IoctlSetWinsize(int(p.tty.Fd()), unix.TIOCSWINSZ,
 		&unix.Winsize{Row: uint16(height), Col: uint16(width)}); err != nil {
@@ -141,7 +146,10 @@ func (p *pty) await(what string, right func(screen string) bool) string {
 			return s
 		}
 		if time.Now().After(end) {
-			p.t.Fatalf("%s: did not appear; standard error:\n%s\nthe screen shows\n%s", what, p.stderr.String(), s)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.t.Fatalf("%s: did not appear; standard error:\n%s\nthe screen shows\n%s\nthe program wrote last\n%q", what,
+				p.stderr.String(), s, p.see.heard)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -228,6 +236,20 @@ func TestLateSize(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	p.await("the screen", has("q quit"))
+	p.press("q")
+	p.ended(0)
+}
+
+// TestLateMargins resizes a terminal that then reads the end of a frame for its earlier size, as a
+// busy one does. The renderer ends the scrolling of a region with margins at the first and the last
+// line that it knows, and these stay in force.
+func TestLateMargins(t *testing.T) {
+	p := start(t, "live", 80, 24)
+	p.await("the screen", has("q quit"))
+	p.resize(130, 40, "\x1b[1;24r")
+	p.await("the larger screen", has("CURVE", "ERR/s", "FINDINGS", "CHANGES"))
+	p.press("?")
+	p.await("the help", has("linerate top", "KEYS", "COLUMNS"))
 	p.press("q")
 	p.ended(0)
 }

@@ -352,12 +352,24 @@ func (s *State) move(key string) {
 	}
 }
 
+// inWords is the state of a change, and why a trial is no longer what its state says.
+func inWords(c journal.Change) string {
+	text := string(c.State)
+	if c.Unguarded {
+		text += ", unguarded"
+	}
+	if c.State == journal.Trial && c.Note != "" {
+		text += ", " + c.Note
+	}
+	return text
+}
+
 // newest returns changes and events together, newest first, as lines.
 func (s *State) newest() []news {
 	var all []news
 	for _, c := range s.journal.Changes {
 		text := "change " + c.ID + " " + string(c.Knob) + ": " + string(c.From) + " → " + string(c.To) + " (" +
-			string(c.State) + ")"
+			inWords(c) + ")"
 		look := Look(0)
 		if c.State == journal.Trial {
 			look = Bold | Yellow

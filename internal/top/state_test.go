@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/top"
@@ -146,6 +147,12 @@ func TestVerdicts(t *testing.T) {
 	s.Changed(top.Journal{Err: errors.New("the journal in /x may not be read by this user")})
 	if !shows(s, "CHANGES  the journal in /x may not be read") {
 		t.Error("a journal that may not be read")
+	}
+	s.Changed(top.Journal{Changes: []journal.Change{
+		{ID: "0002", Knob: "link:eth0/mtu", From: "1500", To: "1400", State: journal.Trial, Note: "past its deadline"},
+		{ID: "0001", Knob: "link:eth1/mtu", From: "1500", To: "1400", State: journal.Trial, Unguarded: true}}})
+	if !shows(s, "(trial, past its deadline)") || !shows(s, "(trial, unguarded)") {
+		t.Errorf("trials that are not plain ones:\n%s", text(s.Lines(120, 40)))
 	}
 }
 

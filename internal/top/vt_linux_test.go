@@ -21,6 +21,7 @@ type vt struct {
 	modes         map[string]bool
 	keyboard      int // levels of the protocol of kitty
 	rest, unknown string
+	heard         string // the last of what the program wrote, as a test that fails shows it
 	last          rune
 	top, bottom   int // scrolling region
 	savedX        int
@@ -54,6 +55,9 @@ func (v *vt) String() string {
 }
 
 func (v *vt) write(s string) {
+	const enough = 64 << 10 // the frames of some minutes
+	v.heard += s
+	v.heard = v.heard[max(len(v.heard)-enough, 0):]
 	v.rest += s
 	for v.rest != "" {
 		n := v.step(v.rest)

@@ -18,15 +18,14 @@ type farConductor struct {
 	spend          func(int64) error // charges payload bytes to the client's budget; nil: no budget
 	charged        int64             // bytes charged so far
 	exchange       int64             // payload bytes of one transaction, both messages together
+	longer         int64             // payload bytes of the longer one of them
 	reportedSteady bool              // test.steady is sent
 }
 
 func newFarConductor(spec Spec, s *session, p *engine.Phase, side cast, limits Limits) *farConductor {
 	c := &farConductor{conductor: newConductor(spec, s, p, side), limits: limits.Filled()}
 	c.cpus, c.exchange = spec.FarCPUs, int64(spec.RequestBytes+spec.ResponseBytes)
-	if !spec.Bulk() {
-		c.limits.MaxBitsPerSecond = 0 // the answers follow the near end's requests
-	}
+	c.longer = int64(max(spec.RequestBytes, spec.ResponseBytes))
 	return c
 }
 
@@ -78,14 +77,18 @@ func (c *farConductor) moved(r reading) error {
 	if err := c.charge(r); err != nil {
 		return fmt.Errorf("%w: %w", errRefusing, err)
 	}
-	moved := max(r.bytes-c.first.bytes, r.sent)
+	moved := max(r.bytes-c.first.bytes, r.sent) + (r.transactions-c.first.transactions)*c.longer
 	if most := c.limits.MaxBytes; most > 0 && moved > most {
 		return fmt.Errorf("%w: more than the %d bytes this host allows", errRefusing, most)
 	}
 	// One second's worth may come at once, since buffers on the way fill and empty; and headers
 	// are no payload of the test.
 	if most := c.limits.MaxBitsPerSecond; most > 0 && float64(moved)*8 > most*1.1*(r.at.Seconds()+1) {
-		return fmt.Errorf("%w: more than the %v this host allows", errRefusing, unit.BitRate(most))
+		text := ""
+		if c.transactions {
+			text = ": ask for smaller messages, or for fewer streams"
+		}
+		return fmt.Errorf("%w: more than the %v this host allows%s", errRefusing, unit.BitRate(most), text)
 	}
 	if most := c.limits.MaxPacketsPerSecond; most > 0 && float64(r.packets) > most*1.1*(r.at.Seconds()+1) {
 		return fmt.Errorf("%w: more than the %.6g packets per second this host allows", errRefusing, most)

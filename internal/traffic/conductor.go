@@ -298,9 +298,10 @@ func (c *conductor) tick(now time.Duration, r role) error {
 	}
 	if now >= c.nextPart {
 		// From the last edge that was due, not from now: one late interval does not shift all later
-		// ones.
-		c.nextPart += c.times.interval
-		c.cut(c.read(), c.phase.Is() == engine.Measured)
+		// ones. Edges that passed meanwhile count, or the intervals of both ends would not meet again.
+		edges := 1 + (now-c.nextPart)/c.times.interval
+		c.nextPart += edges * c.times.interval
+		c.cut(c.read(), c.phase.Is() == engine.Measured, int(edges))
 	}
 	return nil
 }

@@ -64,13 +64,24 @@ func (l Limits) Refuse(s Spec) string {
 	if n := max(s.RequestBytes, s.ResponseBytes); n > l.MaxMessageBytes {
 		return fmt.Sprintf("messages of %d bytes are larger than the %d this host allows", n, l.MaxMessageBytes)
 	}
-	if gap := max(s.Gap, s.ProbeGap); gap != 0 && gap < l.MinGap {
-		return fmt.Sprintf("a ping every %v is more frequent than every %v, the limit of this host", gap, l.MinGap)
+	for _, gap := range []time.Duration{s.pingGap(), s.ProbeGap} {
+		if gap != 0 && gap < l.MinGap {
+			return fmt.Sprintf("a ping every %v is more frequent than every %v, the limit of this host", gap, l.MinGap)
+		}
 	}
 	if s.Bytes > l.MaxBytes {
 		return fmt.Sprintf("%v are more than the %v this host allows", unit.Bytes(s.Bytes), unit.Bytes(l.MaxBytes))
 	}
 	return l.refuseRate(s)
+}
+
+// pingGap returns the time between the packets of a ping; 0: Gap is a pause between requests, or
+// nothing.
+func (s Spec) pingGap() time.Duration {
+	if s.Test == Ping {
+		return s.Gap
+	}
+	return 0
 }
 
 // refuseRate is the part of Refuse about speed. A test without a rate would run as fast as it can,

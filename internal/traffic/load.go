@@ -12,7 +12,7 @@ const Load Test = "load"
 type loadTest struct{}
 
 func (loadTest) traits() traits {
-	return traits{composed: true, takes: manyStreams | methods | tcpOptions | sourcePorts}
+	return traits{composed: true, takes: manyStreams | methods | tcpOptions | sourcePorts | gaps}
 }
 
 func (loadTest) fill(s *Spec)        { fillPings(s) }

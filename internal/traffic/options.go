@@ -24,6 +24,7 @@ const (
 	busyPolls                      // BusyPoll
 	tcpOptions                     // Congestion, MSSBytes, NoDelay
 	sourcePorts                    // SourcePort
+	gaps                           // Gap
 )
 
 // restricted lists, for each option, how to recognise its use and what to answer for a test that
@@ -47,6 +48,7 @@ var restricted = []struct {
 	{tcpOptions, func(s Spec) bool { return s.Congestion != "" || s.MSSBytes != 0 || s.NoDelay != nil },
 		"%s does not run over TCP"},
 	{sourcePorts, func(s Spec) bool { return s.SourcePort != 0 }, "%s has no choice of ports"},
+	{gaps, func(s Spec) bool { return s.Gap != 0 }, "%s has no gap between packets"},
 }
 
 // checkOptions refuses fields that the test does not use.

@@ -20,7 +20,7 @@ const (
 
 type pingTest struct{}
 
-func (pingTest) traits() traits { return traits{} }
+func (pingTest) traits() traits { return traits{takes: gaps} }
 
 func (pingTest) fill(s *Spec)        { fillPings(s) }
 func (pingTest) check(s Spec) string { return checkPingTest(s) }
@@ -63,7 +63,7 @@ func (pingTest) near(ctx context.Context, n *nearEnd) (cast, error) {
 }
 
 // countPings fills in what became of the pings of the window. A ping in flight at its end is not
-// lost: the pinger waits a second for its answer. A window without a ping is no measurement.
+// lost: the pinger waits for its answer. A window without a ping is no measurement.
 func (r *Result) countPings(sent, answered int64, s Spec) {
 	if sent == 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("no ping was sent in the window of %v: it is too short for "+

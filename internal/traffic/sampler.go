@@ -29,6 +29,7 @@ type sampler struct {
 	flows    []tcpinfo.Flow // by worker
 	parts    []part
 	index    int // of the running interval
+	passed   int // edges that ended no part, because the one before was late
 	window   window
 	warnings []string
 }
@@ -166,13 +167,16 @@ func (s *sampler) bin(r reading) {
 	s.binEdge = r
 }
 
-// cut ends the running interval at r; measured reports whether it belongs to the window.
-func (s *sampler) cut(r reading, measured bool) {
+// cut ends the running interval at r, when a number of edges have passed; measured reports whether
+// it belongs to the window.
+func (s *sampler) cut(r reading, measured bool, edges int) {
 	if r.at-s.last.at < shortestPart {
+		s.passed += edges
 		return
 	}
+	edges, s.passed = edges+s.passed, 0
 	p := part{
-		Measured: measured, Index: s.index,
+		Measured: measured, Index: s.index, Skipped: edges - 1,
 		Start: s.last.at.Seconds(), End: r.at.Seconds(),
 		Bytes:        r.bytes - s.last.bytes,
 		Transactions: r.transactions - s.last.transactions,
@@ -202,7 +206,7 @@ func (s *sampler) cut(r reading, measured bool) {
 		p.RTT, p.RTTVar = p.RTT/flows, p.RTTVar/flows
 		p.RwndLimited, p.SndbufLimited = p.RwndLimited/flows, p.SndbufLimited/flows
 	}
-	s.index++
+	s.index += edges
 	s.last = r
 	s.parts = append(s.parts, p)
 	s.onPart(p)
@@ -211,8 +215,8 @@ func (s *sampler) cut(r reading, measured bool) {
 // open begins the measured window. The host's counters were read before and the tallies come last,
 // so that the counters cover at least the window.
 func (s *sampler) open() {
-	s.cut(s.read(), false)
-	s.index, s.series = 0, s.series[:0]
+	s.cut(s.read(), false, 1)
+	s.index, s.passed, s.series = 0, 0, s.series[:0]
 	// From the change of the phase on, requesters and pingers record into their histograms and
 	// senders flag their datagrams; microseconds pass between it and the reading.
 	s.phase.Set(engine.Measured)
@@ -235,7 +239,7 @@ func (s *sampler) shut(r reading) {
 			s.flows[i].Shut(w.Conn.Buffers())
 		}
 	}
-	s.cut(r, true)
+	s.cut(r, true, 1)
 }
 
 // threads returns the CPU time that each of the test's threads has used so far. The pings beside a

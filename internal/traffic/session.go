@@ -44,6 +44,7 @@ type session struct {
 	end     context.CancelFunc
 	out     chan outgoing
 	sent    chan struct{} // closed when the writer has ended
+	armed   sync.Mutex    // held while limit is set
 	limit   *time.Timer   // whole-test watchdog
 	timing  timing
 }
@@ -64,7 +65,18 @@ func newSession(ctx context.Context, control Control, t timing, limit time.Durat
 		in: make(chan wire.Message, 64), out: make(chan outgoing, 64), sent: make(chan struct{}),
 	}
 	s.spoken, s.end = context.WithCancel(sctx)
-	s.limit = time.AfterFunc(limit, func() { fail(fmt.Errorf("%w: still running after %v", ErrStalled, limit)) })
+	arriving := s.arriving()
+	s.armed.Lock()
+	s.limit = time.AfterFunc(limit, func() {
+		s.armed.Lock()
+		defer s.armed.Unlock()
+		if arriving(t.Beat) {
+			s.limit.Reset(t.Beat) // a large message is under way
+			return
+		}
+		fail(fmt.Errorf("%w: still running after %v", ErrStalled, limit))
+	})
+	s.armed.Unlock()
 	go s.read(last)
 	go s.write()
 	return s
@@ -156,20 +168,48 @@ func (s *session) close() {
 	s.fail(context.Canceled)
 }
 
-// within returns a context that ends with cause after d of the time in which this process runs. It
-// counts beats: a process that was paused finds one of them due when it continues, and what the
-// other end has sent meanwhile still counts.
+// arriving returns a function that reports whether a large message has made progress over the time
+// since the last call, which is given: over a slow path the result of a long test takes longer than
+// any fixed wait. Beats alone are slower than wire.LeastPace. Together the other end gets
+// wire.MostForMessage.
+//
+// The first call compares with now.
+func (s *session) arriving() func(since time.Duration) bool {
+	counts, ok := s.control.(interface{ Arrived() int64 })
+	if !ok {
+		return func(time.Duration) bool { return false }
+	}
+	before, left := counts.Arrived(), wire.MostForMessage
+	return func(since time.Duration) bool {
+		n := counts.Arrived()
+		came := float64(n - before)
+		before = n
+		if left <= 0 || came < wire.LeastPace*since.Seconds() {
+			return false
+		}
+		left -= since
+		return true
+	}
+}
+
+// within returns a context that ends with cause after d of the time in which this process runs and
+// no large message arrives. It counts beats: a process that was paused finds one of them due when
+// it continues, and what the other end has sent meanwhile still counts.
 func (s *session) within(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	step := min(d, s.timing.Beat)
 	beats := time.NewTicker(step)
+	arriving := s.arriving()
 	go func() {
 		defer beats.Stop()
-		for ; d > 0; d -= step {
+		for d > 0 {
 			select {
 			case <-beats.C:
 			case <-ctx.Done():
 				return
+			}
+			if !arriving(step) {
+				d -= step
 			}
 		}
 		end(cause)

@@ -245,3 +245,37 @@ func TestGone(t *testing.T) {
 		t.Error("taken for the end of the other side")
 	}
 }
+
+// arriver is a channel that a large message arrives over, at a rate.
+type arriver struct {
+	scripted
+	began time.Time
+	rate  float64
+}
+
+func (a *arriver) Arrived() int64 { return int64(a.rate * time.Since(a.began).Seconds()) }
+
+// TestLargeResultOverASlowPath checks that a wait and the watchdog of a test go on while a large
+// message arrives, and end with beats alone and after wire.MostForMessage.
+func TestLargeResultOverASlowPath(t *testing.T) {
+	for _, c := range []struct {
+		rate   float64
+		comes  time.Duration // the message is whole
+		passes bool
+	}{{8000, 40 * time.Second, true}, {100, 40 * time.Second, false}, {8000, time.Hour, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &arriver{scripted{said: make(chan wire.Message, 8), heard: make(chan string, 8)}, time.Now(), c.rate}
+			s := newSession(t.Context(), a, patience, 15*time.Second, msgResult, msgError)
+			defer s.close()
+			defer time.AfterFunc(c.comes, func() { a.say(msgResult, `{}`) }).Stop()
+			began := time.Now()
+			err := s.await(t.Context(), s.timing.Setup, msgResult, nil)
+			if (err == nil) != c.passes {
+				t.Errorf("%v b/s, whole after %v: %v", c.rate, c.comes, err)
+			}
+			if waited := time.Since(began); waited > wire.MostForMessage+time.Minute {
+				t.Errorf("waited %v", waited)
+			}
+		})
+	}
+}

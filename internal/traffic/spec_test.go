@@ -120,6 +120,9 @@ func TestNormalizeRefuses(t *testing.T) {
 		{Spec{Test: Stream, FarCPUs: []int{1 << 13}}, "no processor 8192"},
 		{Spec{Test: Stream, ProbeGap: time.Microsecond}, "gap 1µs of the pings"},
 		{Spec{Test: Ping, ProbeGap: time.Millisecond}, "no pings run beside ping"},
+		{Spec{Test: CRR, Gap: time.Second}, "crr has no gap between packets"},
+		{Spec{Test: Stream, Gap: time.Second}, "stream has no gap between packets"},
+		{Spec{Test: UDP, Gap: time.Second}, "udp has no gap between packets"},
 	} {
 		_, err := c.in.Normalize()
 		if !errors.Is(err, ErrBadSpec) || !strings.Contains(err.Error(), c.want) {
@@ -151,6 +154,9 @@ func TestLimits(t *testing.T) {
 		{narrow, Spec{Test: Ping, Gap: 20 * time.Millisecond}, ""},
 		{narrow, Spec{Test: RR, ProbeGap: 10 * time.Millisecond},
 			"a ping every 10ms is more frequent than every 20ms, the limit of this host"},
+		{Limits{}, Spec{Test: RR, Gap: time.Second, ProbeGap: 200 * time.Microsecond},
+			"a ping every 200µs is more frequent than every 1ms, the limit of this host"},
+		{Limits{}, Spec{Test: RR, Gap: 200 * time.Microsecond}, ""},
 		{Limits{}, Spec{Test: Stream, Bytes: 9 << 40}, "9 TiB are more than the 8 TiB this host allows"},
 		{slow, Spec{Test: Stream}, "this host allows 1.00 Mb/s: ask for that rate or less"},
 		{slow, Spec{Test: UDP, RatePacketsPerSec: 90, PacketBytes: 1400},

@@ -402,6 +402,34 @@ func TestEveryByteIsCharged(t *testing.T) {
 	}
 }
 
+// TestRateOfTransactions: what a host allows a test holds for messages too, in each direction, and
+// does not end a test of small ones.
+func TestRateOfTransactions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		spec Spec
+		most float64
+		want bool // refused
+	}{
+		{Spec{Test: RR, Duration: 5 * time.Minute, RequestBytes: 1 << 20}, 1e6, true},
+		{Spec{Test: RR, Duration: 5 * time.Minute, ResponseBytes: 1 << 20}, 1e6, true},
+		{Spec{Test: CRR, Duration: 5 * time.Minute, ResponseBytes: 1 << 20}, 1e6, true},
+		{Spec{Test: RR, Duration: 200 * time.Millisecond}, 1e9, false},
+	} {
+		w := newWorld(t)
+		w.far.Limits.MaxBitsPerSecond = c.most
+		served := w.serve(t.Context())
+		_, err := Run(t.Context(), w.link, c.spec, nil)
+		if refused := errors.Is(err, ErrRefused) && strings.Contains(err.Error(), "this host allows"); refused != c.want ||
+			!c.want && err != nil {
+			t.Errorf("%+v: %v", c.spec, err)
+		}
+		if err := <-served; (err != nil) != c.want {
+			t.Errorf("%+v: far side: %v", c.spec, err)
+		}
+	}
+}
+
 // TestNoMoreThanThePurseHolds has a far end that pays until a sum is reached, and a near end that
 // gives up and is charged all the same.
 func TestNoMoreThanThePurseHolds(t *testing.T) {

@@ -1,7 +1,8 @@
 package traffic
 
 // timeline pairs the intervals of both ends and emits them in order. The near end's clock rules. It
-// waits for a late far part until a later one shows that it will not come, or the test is over.
+// waits for a late far part until a later one shows that it will not come, or the test is over. An
+// end that stood still for some intervals has one part for all of them.
 type timeline struct {
 	kind      kind
 	direction Direction
@@ -48,7 +49,7 @@ func (t *timeline) finish(all []part) {
 	}
 	t.flush(true)
 	for i, own := range t.own {
-		t.intervals[i] = t.join(own, t.far[partKey{own.Measured, own.Index}])
+		t.intervals[i] = t.join(own, t.across(own))
 	}
 }
 
@@ -56,6 +57,12 @@ func (t *timeline) put(p part) {
 	if t.far == nil {
 		t.far = make(map[partKey]part)
 	}
+	for _, share := range p.shares() {
+		t.keep(share)
+	}
+}
+
+func (t *timeline) keep(p part) {
 	k := partKey{p.Measured, p.Index}
 	// No test has more than maxIntervals; a far end that sends many more makes them up to fill this
 	// process's memory.
@@ -71,17 +78,34 @@ func (t *timeline) put(p part) {
 func (t *timeline) flush(all bool) {
 	for len(t.intervals) < len(t.own) {
 		own := t.own[len(t.intervals)]
-		k := partKey{own.Measured, own.Index}
-		far, ok := t.far[k]
+		k := partKey{own.Measured, own.Index + own.Skipped}
+		_, ok := t.far[k]
 		// Interval messages may be lost (tryPost) but never overtake each other, so a later one
 		// proves that this one will not come.
 		if !ok && !all && !(t.anyFar && t.newest.after(k)) {
 			return
 		}
-		i := t.join(own, far)
+		i := t.join(own, t.across(own))
 		t.intervals = append(t.intervals, i)
 		t.emit(i)
 	}
+}
+
+// across returns what the far end saw in the intervals of one of this end.
+func (t *timeline) across(own part) part {
+	var all part
+	some := false
+	for i := own.Index; i <= own.Index+own.Skipped; i++ {
+		p, ok := t.far[partKey{own.Measured, i}]
+		switch {
+		case !ok:
+		case some:
+			all = all.and(p)
+		default:
+			all, some = p, true
+		}
+	}
+	return all
 }
 
 // join makes an interval of what both ends saw: the receiver's bytes over the receiver's time, the

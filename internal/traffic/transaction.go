@@ -15,7 +15,7 @@ const RR Test = "rr"
 type transactionTest struct{}
 
 func (transactionTest) traits() traits {
-	return traits{dials: true, takes: manyStreams | probes | busyPolls | tcpOptions | sourcePorts}
+	return traits{dials: true, takes: manyStreams | probes | busyPolls | tcpOptions | sourcePorts | gaps}
 }
 
 func (transactionTest) fill(s *Spec)        { fillMessages(s) }

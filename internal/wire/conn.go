@@ -20,12 +20,18 @@ const (
 	beatEvery = 2 * time.Second
 	// silentBeats is how many of its own beats a side waits for a byte from the peer: 8 s.
 	silentBeats = 4
-	// writeTimeout limits the writing of one frame to a peer that beats but does not read. Sixteen
-	// MiB in a minute is 2.2 Mb/s; slower paths carry small messages only.
+	// LeastPace is the rate of a large message, in bytes per second, that is progress: half of what
+	// 64 kb/s carries. A slower one has a minute, and so has each piece of one that is sent.
+	LeastPace = 4000
+	// MostForMessage bounds one message of any pace.
+	MostForMessage = 5 * time.Minute
+	// writeTimeout limits the writing of one piece to a peer that beats but does not read.
 	writeTimeout = 60 * time.Second
+	// pieceBytes is what LeastPace carries in this time.
+	pieceBytes = LeastPace * int(writeTimeout/time.Second)
 	// frameBeats is how many of its own beats a side allows for the reading of one frame: as long
-	// as for its writing.
-	frameBeats = int32(writeTimeout / beatEvery)
+	// as for its writing. Its bytes earn further ones, up to mostFrameBeats.
+	frameBeats, mostFrameBeats = int32(writeTimeout / beatEvery), int32(MostForMessage / beatEvery)
 	// These limit the inbox, which holds messages not yet received by the caller. Requests and
 	// answers never come near the limits. Together with the frame being read, 80 MiB is all the
 	// memory that a peer can occupy.
@@ -52,10 +58,12 @@ type Conn struct {
 	// makes the system tolerate as long a silence as this channel does; nil: it has no limit of its
 	// own
 	hush   func(time.Duration)
-	framed atomic.Int32  // own beats since the first byte of the frame being read, plus one; 0: no frame
-	limit  int           // bytes of a frame that the peer may send
-	beat   *time.Timer   // runs tick
-	every  time.Duration // between beats; tests shorten it
+	framed atomic.Int32 // own beats since the first byte of the frame being read, plus one; 0: no frame
+	// bytes that have arrived, and those before the frame being read
+	arrived, before atomic.Int64
+	limit           int           // bytes of a frame that the peer may send
+	beat            *time.Timer   // runs tick
+	every           time.Duration // between beats; tests shorten it
 
 	handling sync.Mutex // held while handle runs, before mu; so that handle never runs twice at a time, nor after ended
 
@@ -84,6 +92,23 @@ func (o *outgoing) finish(err error) {
 	if o.written != nil {
 		o.written <- err
 	}
+}
+
+// stuckAfter is how many seconds a Send waits for the writer of a channel that has ended.
+const stuckAfter = 5
+
+// afterEnd returns the result of a frame when its channel has ended. The close wakes the writer of
+// a socket, but not one that sleeps in a full pipe. Seconds are counted one by one, so that a pause
+// of this process is not mistaken for that.
+func (o *outgoing) afterEnd() error {
+	for range stuckAfter {
+		select {
+		case err := <-o.written:
+			return err
+		case <-time.After(time.Second):
+		}
+	}
+	return net.ErrClosed
 }
 
 // NewConn frames messages over a channel that is already authenticated (TLS, ssh's standard input
@@ -127,7 +152,8 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Send writes one frame. body is encoded as JSON and may be nil. Send returns when the system has
 // accepted the frame. If ctx ends first, the channel remains usable, and it is undetermined whether
-// the frame is sent.
+// the frame is sent. The end of the channel ends every Send, also one that the system does not let
+// go on.
 func (c *Conn) Send(ctx context.Context, typ string, body any) error {
 	frame, err := appendFrame(make([]byte, 0, 512), typ, body)
 	if err != nil {
@@ -145,6 +171,8 @@ func (c *Conn) Send(ctx context.Context, typ string, body any) error {
 	case <-ctx.Done():
 		c.withdraw(o)
 		return fmt.Errorf("send %s message: %w", typ, ctx.Err())
+	case <-c.done:
+		err = o.afterEnd()
 	}
 	if err != nil {
 		return c.endedBy("send " + typ + " message")
@@ -222,6 +250,9 @@ func (c *Conn) Receive(ctx context.Context) (Message, error) {
 	}
 }
 
+// Arrived returns how many bytes have come from the peer: it grows while a message is under way.
+func (c *Conn) Arrived() int64 { return c.arrived.Load() }
+
 // Close ends the channel and every call that waits on it. Frames whose Send returned without an
 // error are still delivered.
 func (c *Conn) Close() error {
@@ -285,7 +316,7 @@ func (c *Conn) take() (Message, bool) {
 // sleeps until one arrives. If that is not possible, it ends after a message, when decoding has
 // grown its stack, and another goroutine continues.
 func (c *Conn) read() {
-	r := countingReader{r: c.rw, silent: &c.silent}
+	r := countingReader{r: c.rw, silent: &c.silent, arrived: &c.arrived}
 	for {
 		var first [1]byte
 		there, err := c.begin(r, first[:])
@@ -295,6 +326,7 @@ func (c *Conn) read() {
 		}
 		size := 0
 		if err == nil {
+			c.before.Store(c.arrived.Load())
 			c.framed.Store(1)
 			var m Message
 			if m, size, err = readFrame(io.MultiReader(bytes.NewReader(first[:]), r), c.limit); err == nil && size > 0 {
@@ -378,11 +410,21 @@ func (c *Conn) write() {
 		o := c.outbox[0]
 		c.outbox = c.outbox[1:]
 		c.mu.Unlock()
-		if limited != nil {
-			// A file that is not pollable refuses deadlines; there the heartbeats limit the wait.
-			_ = limited.SetWriteDeadline(time.Now().Add(writeTimeout))
+		var err error
+		last := time.Now().Add(MostForMessage)
+		for piece := range slices.Chunk(o.frame, pieceBytes) {
+			if limited != nil {
+				by := time.Now().Add(writeTimeout)
+				if by.After(last) {
+					by = last
+				}
+				// A file that is not pollable refuses deadlines; there the heartbeats limit the wait.
+				_ = limited.SetWriteDeadline(by)
+			}
+			if _, err = c.rw.Write(piece); err != nil {
+				break
+			}
 		}
-		_, err := c.rw.Write(o.frame)
 		if err != nil {
 			c.fail(err)
 		}
@@ -402,8 +444,10 @@ func (c *Conn) tick() {
 	}
 	// A peer that sends a message byte by byte is never silent, and would occupy its memory without
 	// limit.
-	if n := c.framed.Load(); n > frameBeats+more {
-		c.fail(fmt.Errorf("%w: a message took longer than %s", ErrProtocol, time.Duration(frameBeats+more)*c.every))
+	pace := LeastPace * c.every.Seconds()
+	earned := int32(min(float64(c.arrived.Load()-c.before.Load())/pace, float64(mostFrameBeats-frameBeats)))
+	if n, most := c.framed.Load(), frameBeats+earned+more; n > most {
+		c.fail(fmt.Errorf("%w: a message took longer than %s", ErrProtocol, time.Duration(most)*c.every))
 		return
 	} else if n > 0 {
 		c.framed.CompareAndSwap(n, n+1) // unless the frame has ended meanwhile
@@ -485,14 +529,16 @@ var errClosedByPeer = fmt.Errorf("it closed the connection: %w", io.EOF)
 // countingReader records every byte from the peer as a sign of life, so that a long frame over a
 // slow path does not count as silence.
 type countingReader struct {
-	r      io.Reader
-	silent *atomic.Int32
+	r       io.Reader
+	silent  *atomic.Int32
+	arrived *atomic.Int64
 }
 
 func (r countingReader) Read(b []byte) (int, error) {
 	n, err := r.r.Read(b)
 	if n > 0 {
 		r.silent.Store(0)
+		r.arrived.Add(int64(n))
 	}
 	return n, err
 }

@@ -256,6 +256,51 @@ func TestConnCloseUnblocks(t *testing.T) {
 	})
 }
 
+// stuck is a stream whose writes sleep on after it is closed, as those to a pipe of standard output
+// do.
+type stuck struct {
+	io.Reader
+	free chan struct{}
+}
+
+func (s stuck) Write(b []byte) (int, error) { <-s.free; return len(b), nil }
+func (stuck) Close() error                  { return nil }
+
+// TestConnEndsASendThatIsStuck: what waits for a Send winds up when the channel ends, whether this
+// side ends it or the peer is silent.
+func TestConnEndsASendThatIsStuck(t *testing.T) {
+	for _, silence := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r, w := io.Pipe()
+			s := stuck{r, make(chan struct{})}
+			c := wire.NewConn(s)
+			sent := make(chan error, 2)
+			for range 2 { // one is being written, and one waits
+				go func() { sent <- c.Send(context.Background(), "answer", nil) }()
+			}
+			synctest.Wait()
+			if !silence {
+				c.Close()
+			}
+			<-c.Done()
+			for range 2 {
+				select {
+				case err := <-sent:
+					if want := wire.ErrPeerGone; silence && !errors.Is(err, want) {
+						t.Errorf("%v, want %v", err, want)
+					} else if !silence && !errors.Is(err, net.ErrClosed) {
+						t.Errorf("%v, want %v", err, net.ErrClosed)
+					}
+				case <-time.After(time.Minute):
+					t.Error("a Send outlives its channel")
+				}
+			}
+			close(s.free)
+			w.Close()
+		})
+	}
+}
+
 func TestConnPeerCloses(t *testing.T) {
 	overEach(t, func(t *testing.T, a, b *wire.Conn) {
 		for i := range 3 {

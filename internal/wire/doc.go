@@ -37,13 +37,13 @@
 // A host without the key can connect, and see the server's certificate; where there are several
 // keys it sees one of none of them, unless it knows the name of a key, which crosses the path in
 // the clear. It could try keys offline against the certificate's public key, but 130 bits are too
-// many. It can hold half-open connections for five seconds, of which the listener allows 1024, 32
-// of them in a handshake; the source with the most connections loses one first. Its first bytes are
-// named for the user, see [Dialect]. No message is parsed before both ends have proved the key: the
-// server's side of the handshake ends only after the client's signature, and a frame occupies
+// many. It can hold half-open connections for five seconds, of which the listener allows 1024,
+// 128 of them in a handshake; the source with the most connections loses one first. Its first bytes
+// are named for the user, see [Dialect]. No message is parsed before both ends have proved the key:
+// the server's side of the handshake ends only after the client's signature, and a frame occupies
 // memory only for bytes that have arrived.
 //
-// A host with the key can make a Listener's host keep 256 KiB per channel for one minute, which is
+// A host with the key can make a Listener's host keep 256 KiB per channel for two minutes, which is
 // the frame being read, and the data that the message handler keeps; on a channel without a handler
 // it is 80 MiB.
 //

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/linerate/linerate/internal/kernel/incoming"
 )
 
 // Rejection is one connection that was rejected before it was identified.
@@ -30,6 +32,9 @@ type Listener struct {
 	accept chan *Conn     // unbuffered: a channel not yet accepted is closed with the listener
 	closed chan struct{}  // closed by Close
 	group  sync.WaitGroup // acceptors and half-open connections
+	// ends with the listener, and stop ends it
+	serving context.Context //nolint:containedctx // no caller's: the acceptors belong to the listener
+	stop    context.CancelFunc
 
 	// Lock order: renewing before mu. The mu of a DataQueue and this one are never held together:
 	// Close and forget take them one after the other. No I/O or callback runs while mu is held, so
@@ -102,6 +107,7 @@ func start(socket *net.TCPListener, keys *Keyring) *Listener {
 		rejected:  make(map[string]uint64),
 		defaults:  defaultsOf(socket),
 	}
+	l.serving, l.stop = context.WithCancel(context.Background())
 	if keys != nil {
 		l.config = keys.serverConfig()
 	}
@@ -371,6 +377,7 @@ func (l *Listener) Close() error {
 	}
 	l.over = true
 	close(l.closed)
+	l.stop()
 	// With the lock held and after over is set: from here on enter refuses, so the wait group below
 	// only counts down.
 	err := l.socket.Close()
@@ -393,27 +400,18 @@ func (l *Listener) Close() error {
 func (l *Listener) acceptFrom(socket *net.TCPListener, done chan<- struct{}) {
 	defer l.group.Done()
 	defer close(done)
-	pause := time.Duration(0)
-	for {
+	defer socket.Close()
+	accept := func() (*net.TCPConn, error) {
 		conn, err := socket.AcceptTCP()
-		if err != nil {
-			l.mu.Lock()
-			finished := l.over || l.socket != socket && isTimeout(err)
-			l.mu.Unlock()
-			if finished || errors.Is(err, net.ErrClosed) {
-				_ = socket.Close()
-				return
-			}
-			// Exhausted file descriptors or memory are temporary; until then the backlog holds the
-			// waiting connections.
-			pause = min(max(2*pause, time.Millisecond), 250*time.Millisecond)
-			select {
-			case <-time.After(pause):
-			case <-l.closed:
-			}
-			continue
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if err != nil && l.socket != socket && isTimeout(err) {
+			return nil, net.ErrClosed // it was replaced, and its grace period is over
 		}
-		pause = 0
+		return conn, err
+	}
+	// Its error is the end of socket, which has a successor or is a listener's that was closed.
+	_ = incoming.Connections(l.serving, accept, nil, func(conn *net.TCPConn) {
 		h := &halfOpen{conn: conn}
 		if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 			// A dual-stack socket shows IPv4 peers as mapped addresses.
@@ -422,13 +420,13 @@ func (l *Listener) acceptFrom(socket *net.TCPListener, done chan<- struct{}) {
 		}
 		if !l.enter(h) {
 			_ = conn.Close()
-			continue
+			return
 		}
 		go func() {
 			defer l.group.Done()
 			l.receive(h)
 		}()
-	}
+	})
 }
 
 // receive identifies one connection and passes it on, or rejects it.

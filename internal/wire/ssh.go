@@ -30,7 +30,7 @@ type SSHTarget struct {
 // ParseSSHTarget reads ssh://[USER@]HOST[:PORT]. It refuses text that ssh could take for an option,
 // and text that cannot be a host.
 func ParseSSHTarget(text string) (SSHTarget, error) {
-	u, err := url.Parse(text)
+	u, err := url.Parse(escapeZone(text))
 	if err != nil {
 		return SSHTarget{}, fmt.Errorf("parse target %q: %w", text, errors.Unwrap(err))
 	}
@@ -53,6 +53,8 @@ func ParseSSHTarget(text string) (SSHTarget, error) {
 		return bad("text follows the host")
 	case strings.Contains(t.Host, ":") && !isIPv6(t.Host):
 		return bad("brackets are for an IPv6 address")
+	case strings.Contains(zoneless(t.Host), "%"):
+		return bad("'%' belongs to the zone of an IPv6 address alone, as in ssh://[fe80::1%eth0]")
 	case !harmlessWord(t.Host) || u.User != nil && !harmlessWord(t.User):
 		return bad("user and host must not begin with '-' or hold blanks, quotes or control characters")
 	}
@@ -65,11 +67,30 @@ func ParseSSHTarget(text string) (SSHTarget, error) {
 	return t, nil
 }
 
+// escapeZone writes the '%' before the zone of an IPv6 address as %25, which a URL wants
+// (RFC 6874), where the user typed the address as ping and ip do: ssh://[fe80::1%eth0].
+func escapeZone(text string) string {
+	address, rest, has := strings.Cut(text, "]")
+	before, zone, zoned := strings.Cut(address, "%")
+	if !has || !zoned || !strings.Contains(before, "[") || strings.HasPrefix(zone, "25") {
+		return text
+	}
+	return before + "%25" + zone + "]" + rest
+}
+
+// zoneless returns a host without the zone that an IPv6 address may have.
+func zoneless(host string) string {
+	if a, err := netip.ParseAddr(host); err == nil && !strings.Contains(a.Zone(), "%") {
+		return a.WithZone("").String()
+	}
+	return host
+}
+
 // String returns the target as the user writes it.
 func (t SSHTarget) String() string {
 	host := t.Host
 	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
+		host = "[" + strings.Replace(host, "%", "%25", 1) + "]"
 	}
 	if t.Port != 0 {
 		host += ":" + strconv.Itoa(t.Port)

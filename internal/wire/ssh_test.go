@@ -154,7 +154,7 @@ func FuzzSSHOutput(f *testing.F) {
 
 func FuzzSSHTarget(f *testing.F) {
 	for _, seed := range []string{"ssh://far", "ssh://me@far:22", "ssh://[::1]:22", "ssh://-oX", "ssh://%2doX@far",
-		"ssh://a%0ab"} {
+		"ssh://a%0ab", "ssh://%25", "ssh://[fe80::1%eth0]:22", "ssh://[fe80::1%25eth0]", "ssh://[::1%25a%25b]"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

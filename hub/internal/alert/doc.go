@@ -13,7 +13,9 @@
 //
 // [Watcher.Evaluate] evaluates all rules that are due. A receiver gets all alerts of a rule in one
 // message, news in the next one, and a repeat at intervals while something fires. The watcher keeps
-// on disk what each receiver knows, so a restart repeats nothing and loses nothing.
+// on disk what each receiver knows, so a restart repeats nothing and loses nothing. A webhook
+// that a rule no longer has, and that knows of alerts, gets a last message: they are resolved. Its
+// address is on disk for that, in a file that only the hub's user can read.
 //
 // # Units
 //

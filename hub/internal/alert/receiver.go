@@ -25,6 +25,7 @@ type receiver struct {
 	kind, to string // "webhook" or "alertmanager" and the address, "exec" and the command
 	timeout  time.Duration
 	send     func(ctx context.Context, body []byte) error
+	hook     *Webhook // of kind "webhook": what a state file needs to send a last message
 
 	// alerts that fire as far as the receiver knows, by their fingerprints; Resolved: the message
 	// about the end is still to be sent
@@ -58,7 +59,8 @@ func (to *receiver) name() string {
 
 // dispatch sends every receiver what it does not know yet, without waiting for any.
 func (w *Watcher) dispatch(ctx context.Context, now time.Time) {
-	for _, r := range w.rules {
+	w.letGo(now)
+	for _, r := range w.receiving() {
 		for _, to := range r.receivers {
 			if !to.busy && !now.Before(to.notBefore) {
 				w.notify(ctx, r, to, now)

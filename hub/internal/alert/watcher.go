@@ -45,6 +45,8 @@ type Options struct {
 	Status func() record.Status
 	// Put of a [timeline.Store]; nil: no events
 	Put func(e timeline.Event, document []byte) error
+	// the events of alerts that have not ended; nil: none
+	Open func() []timeline.Event
 	// host label of alerts whose series have none
 	Host string
 	// of the hub's page, with a slash at its end, for messages
@@ -115,9 +117,11 @@ type Watcher struct {
 
 	mu    sync.Mutex // all below
 	rules []*rule
-	dirty bool      // there is something to save
-	saved time.Time // when the state was saved last
-	notes map[string]string
+	// of receivers that are no longer configured, one each, until they know that their alerts ended
+	leaving []*rule
+	dirty   bool      // there is something to save
+	saved   time.Time // when the state was saved last
+	notes   map[string]string
 }
 
 // New makes a watcher, with its state from before a restart. Errors are those of [Validate], and
@@ -176,8 +180,7 @@ func (w *Watcher) rule(c Config) (*rule, error) {
 		engine: rules.NewAlertingRule(c.Name, expr, c.For.Duration(), c.KeepFiringFor.Duration(), labels.FromMap(own),
 			labels.FromMap(c.annotations()), labels.EmptyLabels(), w.o.URL, false, w.o.Log)}
 	for _, hook := range c.Webhooks {
-		r.receivers = append(r.receivers,
-			newReceiver("webhook", hook.URL, hook.Timeout.Duration(), w.o.sendHTTP(hook)))
+		r.receivers = append(r.receivers, w.webhook(hook))
 	}
 	for _, hook := range c.Alertmanagers {
 		hook.URL = alertmanagerURL(hook.URL)
@@ -190,6 +193,15 @@ func (w *Watcher) rule(c Config) (*rule, error) {
 	}
 	return r, nil
 }
+
+func (w *Watcher) webhook(hook Webhook) *receiver {
+	to := newReceiver("webhook", hook.URL, hook.Timeout.Duration(), w.o.sendHTTP(hook))
+	to.hook = &hook
+	return to
+}
+
+// receiving returns the rules whose receivers get messages. The caller holds mu.
+func (w *Watcher) receiving() []*rule { return slices.Concat(w.rules, w.leaving) }
 
 // Run evaluates rules as they are due, until the context ends. It then gives up messages under way,
 // and sends them after the next start.
@@ -218,6 +230,8 @@ func (w *Watcher) wait() time.Duration {
 	next := defaultEvery
 	for _, r := range w.rules {
 		next = min(next, r.due.Sub(now))
+	}
+	for _, r := range w.receiving() {
 		for _, to := range r.receivers {
 			if to.failures > 0 && !to.busy {
 				next = min(next, to.notBefore.Sub(now))
@@ -326,14 +340,18 @@ func (w *Watcher) put(r *rule, print string, a Active) {
 		Subject: cmp.Or(a.Labels["interface"], a.Labels["target"], a.Labels["cpu"]),
 		Title:   a.Text, Severity: r.eventSeverity(), State: string(a.State),
 	}
-	switch {
-	case a.EndedAt.IsZero():
+	if a.EndedAt.IsZero() {
 		e.End = time.Time{}
-	case e.End.Before(e.Time):
+	}
+	w.putEvent(e)
+}
+
+func (w *Watcher) putEvent(e timeline.Event) {
+	if !e.End.IsZero() && e.End.Before(e.Time) {
 		e.End = e.Time // the clock was set back in the meantime
 	}
 	if err := w.o.Put(e, nil); err != nil {
-		w.o.Log.Warn("an alert is missing from the timeline", "rule", r.Name, "error", err)
+		w.o.Log.Warn("an alert is missing from the timeline", "event", e.ID, "error", err)
 	}
 }
 
@@ -376,7 +394,7 @@ func (w *Watcher) Warnings() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := []string{}
-	for _, r := range w.rules {
+	for _, r := range w.receiving() {
 		if r.problem != "" {
 			all = append(all, fmt.Sprintf("alert %s: %s", r.Name, r.problem))
 		}

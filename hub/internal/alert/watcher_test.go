@@ -42,9 +42,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, fs: durable.NewMem(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+	return &world{t: t, fs: durable.NewMem(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		series: make(map[string]map[string]float64), events: make(map[string]timeline.Event)}
-	return w
 }
 
 // start makes a watcher of the rules, as after a restart of the hub.
@@ -71,6 +70,7 @@ func (w *world) start(rules ...Config) {
 		Status:   func() record.Status { return w.status },
 		Findings: func() []Verdict { return w.found },
 		Put:      func(e timeline.Event, _ []byte) error { w.events[e.ID] = e; return nil },
+		Open:     func() []timeline.Event { return slices.Collect(maps.Values(w.events)) },
 		sendHTTP: func(Webhook) func(context.Context, []byte) error { return w.receive },
 	})
 	if err != nil {
@@ -229,7 +229,7 @@ func TestRestart(t *testing.T) {
 	}
 	// Another start, without the rule in the configuration.
 	w.start(Config{Name: "other", Query: "nothing"})
-	w.expect(w.look(time.Hour))
+	w.expect(w.look(time.Hour), "13:25:00 resolved eth0, resolved eth2")
 	for _, e := range w.events {
 		if e.Open || e.State != string(Resolved) {
 			t.Errorf("event of a rule that no longer exists: %+v", e)

@@ -92,7 +92,8 @@ func exitStatus(err error) int {
 		return exitOK
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, errPartial), errors.Is(err, errHalted), errors.Is(err, errNotAll):
+	case errors.Is(err, errPartial), errors.Is(err, errHalted), errors.Is(err, errNotAll),
+		errors.Is(err, errNotUndone):
 		return exitPartial
 	case errors.Is(err, errTakenBack):
 		return exitRolledBack

@@ -186,6 +186,11 @@ func (d *daemon) prepare(url string) error {
 	}
 	if d.watcher, err = alert.New(alert.Options{
 		Rules: rules, Query: d.store.Vector, Findings: d.verdicts, Status: d.store.Status, Put: d.events.Put,
+		Open: func() []timeline.Event {
+			alerts, _ := d.events.Between(time.Now(), time.Time{},
+				timeline.Query{Kinds: []timeline.Kind{timeline.Alert}, Limit: timeline.MaxLimit})
+			return alerts
+		},
 		Host: c.Host, URL: url, Dir: filepath.Join(c.Data, "alerts"), Log: d.log,
 	}); err != nil {
 		return err

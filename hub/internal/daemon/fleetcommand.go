@@ -124,7 +124,8 @@ func (a *app) fleetCommand(f *runFlags) *cobra.Command {
   class:mlx5-6.12 site:ams finding:rx-ring-overrun drift:yes seen>10m version<1.4 -host:db*
   knob:net.ipv4.tcp_rmem!=VALUE
 
-All terms must hold. The keys are ` + strings.Join(selection.Keys(), ", ") + `, knob and label.NAME.
+All terms must hold. A value with blanks is in quotes within its term: 'rack:"row 1"'.
+The keys are ` + strings.Join(selection.Keys(), ", ") + `, knob and label.NAME.
 No selection means every host.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

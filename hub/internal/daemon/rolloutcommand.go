@@ -27,11 +27,13 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// The ends of a rollout that are no success: exit status 3, 5 and 3.
+// The ends of a rollout that are no success: exit status 3, 5, 3 and 3.
 var (
 	errHalted    = errors.New("the rollout is halted")
 	errTakenBack = errors.New("the change was taken back")
 	errNotAll    = errors.New("not all hosts have made the change permanent")
+	errNotUndone = errors.New("not all hosts have taken the change back; " +
+		"a host that does not answer does so when it is back, while the signatures are valid")
 )
 
 // signing are the flags of the commands that sign.
@@ -276,10 +278,27 @@ func (a *app) begin(cmd *cobra.Command, f *runFlags, signed desk.Signed, by stri
 				return errNotAll
 			}
 		}
-	case doc.Halted != "" && signed.Draft.Kind != conduct.Undo:
+	case signed.Draft.Kind == conduct.Undo:
+		if left(&doc) {
+			return errNotUndone
+		}
+	case doc.Halted != "" && left(&doc):
+		return errNotUndone
+	case doc.Halted != "":
 		return errTakenBack
 	}
 	return nil
+}
+
+// left reports whether a host has the change although the rollout was undone, or may have it.
+func left(doc *report.FleetRolloutDocument) bool {
+	for _, s := range []rollout.State{rollout.Lost, rollout.NotUndone, rollout.Committed, rollout.Persisted,
+		rollout.NotPersistable} {
+		if doc.States[string(s)] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // agree asks the person at the terminal.

@@ -11,6 +11,12 @@ import (
 // Maintain runs the maintenance of one second.
 func (s *Store) Maintain(now time.Time) { s.maintain(now) }
 
+// Rest keeps the maintenance of every second waiting until wake is called.
+func (s *Store) Rest() (wake func()) {
+	s.keeping.Lock()
+	return s.keeping.Unlock
+}
+
 // WholeRange is Range without thinning.
 func (s *Store) WholeRange(ctx context.Context, query string, start, end time.Time,
 	step time.Duration) (*promql.Result, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/strutil"
 )
 
 // The engine evaluates a regular expression once for each value of a label or for each series, and
@@ -31,29 +32,29 @@ const (
 )
 
 // BoundedRepeats returns an error for a query that would take long to parse: one whose regular
-// expressions repeat much, as "(ab{1,50}){20}" does.
+// expressions repeat much, as "(ab{1,50}){20}" does. It reads the texts of the query as the parser
+// does: an escape may stand for a brace.
 func BoundedRepeats(query string) error {
 	sum := 0
-	for rest := query; ; {
-		_, after, found := strings.Cut(rest, "{")
-		if !found {
-			break
+	var item parser.Item
+	for l := parser.Lex(query); ; {
+		l.NextItem(&item)
+		if item.Typ == parser.EOF || item.Typ == parser.ERROR {
+			break // where the parser stops too
 		}
-		rest = after
-		counts, _, closed := strings.Cut(after, "}")
-		if !closed || len(counts) > 10 {
-			continue
-		}
-		least, most, _ := strings.Cut(counts, ",")
-		n, err := strconv.Atoi(least)
-		if m, e := strconv.Atoi(most); e == nil {
-			n, err = max(n, m), nil
-		}
-		if err == nil {
-			sum += n
+		rest, err := strutil.Unquote(item.Val)
+		for found := err == nil; found; {
+			var counts string
+			_, rest, found = strings.Cut(rest, "{")
+			counts, _, _ = strings.Cut(rest, "}")
+			least, most, _ := strings.Cut(counts, ",")
+			for _, text := range []string{least, most} {
+				n, _ := strconv.ParseUint(text, 10, 64)
+				sum += int(min(n, maxRepeats))
+			}
 		}
 	}
-	if sum*len(query) > maxRepeats {
+	if sum > 0 && len(query) > maxRepeats/sum {
 		return fmt.Errorf("%w: its regular expressions repeat up to %d times, in %d bytes: repeat less", ErrTooMuch, sum,
 			len(query))
 	}

@@ -70,6 +70,26 @@ func TestExpressionBombs(t *testing.T) {
 	}
 }
 
+// TestHiddenRepeats hides repetitions from a reader of the query's bytes, none of which its parser
+// overlooks: it took 128 MB for each of them.
+func TestHiddenRepeats(t *testing.T) {
+	bomb := strings.Repeat("x", 250) + "{1000}"
+	for name, query := range map[string]string{
+		"escaped":      `{a=~"` + strings.NewReplacer("{", `\x7b`, "}", `\175`).Replace(bomb) + `"}`,
+		"digits too":   `{a=~"` + strings.ReplaceAll(bomb, "{1000}", `\u007b\x31000}`) + `"}`,
+		"negative":     `{a=~"` + bomb + `",b!="{-99999999}"}`,
+		"overflow":     `{a=~"` + bomb + `",b!="` + strings.Repeat("{9999999999}", 2000) + `"}`,
+		"in a comment": "a # \"\n{a=~'" + bomb + "'}",
+	} {
+		if err := record.BoundedRepeats(query); !errors.Is(err, record.ErrTooMuch) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := record.BoundedRepeats(`{a=~"eth[0-9]\x7b1,3}"} # ` + strings.Repeat("{1000}", 500)); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAlertsHaveAPlace takes all places of users' queries: the hub's own are still answered.
 func TestAlertsHaveAPlace(t *testing.T) {
 	s := open(t, record.Options{Queries: record.Bounds{Concurrent: 1}})

@@ -2,10 +2,17 @@ package schedule
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/change/knob"
 )
@@ -44,6 +51,44 @@ func TestTuningIsSeen(t *testing.T) {
 	}
 	if reason := here(); reason != "" {
 		t.Errorf("with the journal closed: %s", reason)
+	}
+}
+
+// TestLockOnOverlay holds a lock on a file of overlay, whose device in stat(2) is not that of the
+// list of locks; neither is it on btrfs.
+func TestLockOnOverlay(t *testing.T) {
+	testenv.Need(t, testenv.NetNS)
+	if dir := os.Getenv("LINERATE_OVERLAY"); dir != "" {
+		for _, err := range []error{
+			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount("tmpfs", dir, "tmpfs", 0, ""),
+			os.MkdirAll(filepath.Join(dir, "lower"), 0o700),
+			unix.Mount("tmpfs", filepath.Join(dir, "lower"), "tmpfs", 0, ""),
+			os.MkdirAll(filepath.Join(dir, "upper"), 0o700), os.MkdirAll(filepath.Join(dir, "work"), 0o700),
+			os.MkdirAll(filepath.Join(dir, "whole"), 0o700),
+			unix.Mount("overlay", filepath.Join(dir, "whole"), "overlay", 0,
+				fmt.Sprintf("lowerdir=%[1]s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work", dir)),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		name := filepath.Join(dir, "whole", "lock")
+		lock, err := durable.OS().Lock(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lock.Close()
+		if !held(name) {
+			t.Error("not held")
+		}
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestLockOnOverlay$", "-test.v")
+	cmd.Env = append(os.Environ(), "LINERATE_OVERLAY="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

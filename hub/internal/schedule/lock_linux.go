@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
 // held reports whether a process has locked a file with flock(2). It reads /proc/locks, which every
@@ -19,8 +21,19 @@ func held(path string) bool {
 	if err != nil {
 		return false
 	}
-	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(st.Dev), unix.Minor(st.Dev), st.Ino)
-	return lockedIn(string(b), file)
+	major, minor := unix.Major(uint64(st.Dev)), unix.Minor(uint64(st.Dev))
+	// The list has the device of the file system. Files of btrfs and overlay have other ones.
+	var x unix.Statx_t
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err == nil && unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_MNT_ID, &x) == nil && x.Mask&unix.STATX_MNT_ID != 0 {
+		all, _ := procfs.ParseMountInfo(mounts) // those before a line that is malformed
+		for _, m := range all {
+			if m.ID == x.Mnt_id {
+				major, minor = m.Major, m.Minor
+			}
+		}
+	}
+	return lockedIn(string(b), fmt.Sprintf("%02x:%02x:%d", major, minor, st.Ino))
 }
 
 // lockedIn reports whether /proc/locks has a lock on a file, given as MAJOR:MINOR:INODE. Lines with

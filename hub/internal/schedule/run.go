@@ -67,6 +67,7 @@ func (s *Scheduler) measure(ctx context.Context, p *plan) bool {
 	if ctx.Err() != nil {
 		return false // the hub ends: the run has no result
 	}
+	p.spent.add(p.last, -p.worst) // of the start, which stays charged only if the hub ends
 	if o.connected {
 		p.spent.add(s.clock(), p.worst)
 	}

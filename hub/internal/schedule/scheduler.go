@@ -166,6 +166,7 @@ func (s *Scheduler) turn(ctx context.Context, p *plan) {
 	}
 	s.unskipped(p)
 	p.last, p.ran = now, true
+	p.spent.add(now, p.worst)
 	s.save()
 	ok := s.measure(ctx, p)
 	if ctx.Err() != nil {

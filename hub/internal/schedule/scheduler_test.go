@@ -285,6 +285,23 @@ func TestRestartsMeasureNoMoreOften(t *testing.T) {
 	})
 }
 
+// TestEndedRunsCost ends the hub during every run: the bytes of those count in bytes_per_day too.
+func TestEndedRunsCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		none := span(0)
+		c := Config{Name: "m", Target: "far", Test: "stream", Rate: "8M", Duration: span(30 * time.Second),
+			Every: span(time.Minute), Jitter: &none, BytesPerDay: "100M"}
+		for range 10 {
+			w.pass(20*time.Second, c) // amid a run
+			time.Sleep(time.Minute)
+		}
+		if len(w.runs) > 3 { // of 33 MB each
+			t.Errorf("%d runs", len(w.runs))
+		}
+	})
+}
+
 func TestTargetGoneAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

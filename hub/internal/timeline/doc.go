@@ -24,12 +24,13 @@
 //
 // # Bounds
 //
-// The store drops events that ended longer than Options.KeepFor ago. Beyond Options.MaxBytes on
+// The store drops events that ended longer than Options.KeepFor ago, unless these are more than
+// half of all: a clock that is years ahead for a while costs no history. Beyond Options.MaxBytes on
 // disk, or [MaxEvents], it drops the oldest with their documents: first those of a kind that takes
-// more than half of them, open events last. A refused write
-// (a full disk) is an error of Put, but the event stays in memory, and the next Put that succeeds
-// writes it; of those that wait, the newest 1000 stay. After a refused write the store never writes
-// to that segment again, because its content on disk is unknown.
+// more than half of them, open events last. A refused write (a full disk) is an error of Put, but
+// the event stays in memory, and the next Put that succeeds writes it; of those that wait, the
+// newest 1000 stay. After a refused write the store never writes to that segment again, because
+// its content on disk is unknown.
 //
 // # Units
 //

@@ -328,6 +328,9 @@ func (s *Store) bound() {
 				gone[e] = true
 			}
 		}
+		if 2*len(gone) > len(s.index.order) {
+			clear(gone) // the clock may be wrong: they stay until there are as many others
+		}
 	}
 	// Drop a few more than necessary, so that not every further event costs a walk over all of
 	// them.

@@ -404,6 +404,21 @@ func TestBounds(t *testing.T) {
 			t.Errorf("left after a restart: %s", ids(got))
 		}
 	})
+	t.Run("a clock ten years ahead", func(t *testing.T) {
+		now := noon
+		s := open(t, Options{FS: durable.NewMem(), KeepFor: 24 * time.Hour, Now: func() time.Time { return now }})
+		for i := range 20 {
+			put(t, s, event(fmt.Sprint("e", i), i), "")
+		}
+		now = noon.AddDate(10, 0, 0)
+		put(t, s, event("gap", 20), "")
+		late := event("late", 0)
+		late.Time = now
+		put(t, s, late, "")
+		if n := s.Status().Events; n < 21 {
+			t.Errorf("%d events are left", n)
+		}
+	})
 	t.Run("number", func(t *testing.T) {
 		s := open(t, Options{FS: durable.NewMem()})
 		s.maxEvents = 100

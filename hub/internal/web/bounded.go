@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+
+	"github.com/linerate/linerate/internal/kernel/incoming"
 )
 
 // bounded is a listener with a bounded number of connections. When all places are taken, the source
@@ -17,6 +19,10 @@ type bounded struct {
 	net.Listener
 	most int
 
+	retry   incoming.Retry
+	serving context.Context //nolint:containedctx // net.Listener has none; it ends with Close
+	stop    context.CancelFunc
+
 	mu    sync.Mutex
 	free  sync.Cond
 	conns []*placed // oldest first
@@ -26,14 +32,20 @@ type bounded struct {
 func newBounded(l net.Listener, most int) *bounded {
 	b := &bounded{Listener: l, most: most}
 	b.free.L = &b.mu
+	b.serving, b.stop = context.WithCancel(context.Background())
 	return b
 }
 
 func (b *bounded) Accept() (net.Conn, error) {
 	c, err := b.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for err != nil {
+		// http.Server ends for the errors that package net does not call temporary.
+		if err = b.retry.After(b.serving, err); err != nil {
+			return nil, err
+		}
+		c, err = b.Listener.Accept()
 	}
+	b.retry.Done()
 	p := &placed{Conn: c, in: b, source: sourceOf(c.RemoteAddr())}
 	for {
 		b.mu.Lock()
@@ -138,6 +150,7 @@ func (b *bounded) remove(p *placed) bool {
 func (b *bounded) Close() error {
 	b.mu.Lock()
 	b.over = true
+	b.stop()
 	b.free.Broadcast()
 	b.mu.Unlock()
 	return b.Listener.Close()

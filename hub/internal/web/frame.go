@@ -260,8 +260,14 @@ func (f *frame) admitted(w http.ResponseWriter, r *http.Request) bool {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 || slices.Contains(f.options.Open, r.URL.Path) {
 		return true
 	}
-	if c, err := r.Cookie(f.cookie()); err == nil && f.gate.has(c.Value) {
-		return true
+	if c, err := r.Cookie(f.cookie()); err == nil {
+		ok, renew := f.gate.has(c.Value)
+		if renew {
+			f.remember(w, c.Value)
+		}
+		if ok {
+			return true
+		}
 	}
 	if _, password, ok := r.BasicAuth(); ok {
 		verdict, wait := f.gate.try(r.Context(), origin(r), password)
@@ -297,6 +303,12 @@ func (f *frame) cookie() string {
 	return "linerate_session"
 }
 
+// remember makes the browser keep a session for as long as the server keeps it from now on.
+func (f *frame) remember(w http.ResponseWriter, token string) {
+	f.setCookie(w, token, int(sessionLife/time.Second))
+	f.mark(w, int(sessionLife/time.Second))
+}
+
 func (f *frame) setCookie(w http.ResponseWriter, token string, seconds int) {
 	http.SetCookie(w, &http.Cookie{Name: f.cookie(), Value: token, Path: "/", MaxAge: seconds, HttpOnly: true,
 		Secure: f.tls != nil, SameSite: http.SameSiteStrictMode})
@@ -324,8 +336,7 @@ func (f *frame) login(w http.ResponseWriter, r *http.Request) {
 	verdict, wait := f.gate.try(r.Context(), origin(r), r.PostForm.Get("password"))
 	switch verdict {
 	case right:
-		f.setCookie(w, f.gate.begin(), int(sessionLife/time.Second))
-		f.mark(w, int(sessionLife/time.Second))
+		f.remember(w, f.gate.begin())
 		http.Redirect(w, r, next, http.StatusSeeOther)
 	case wrong:
 		f.form(w, r, http.StatusUnauthorized, next, "Wrong password.")

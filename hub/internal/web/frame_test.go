@@ -305,6 +305,18 @@ func TestPassword(t *testing.T) {
 	if w := ask(h, "GET", "/", nil, session); w.Code != 200 {
 		t.Errorf("a session in use ended: %d", w.Code)
 	}
+	// A browser drops a cookie when its Max-Age is over, so a session in use gives it again, but not
+	// with each answer.
+	now = now.Add(time.Minute)
+	if w := ask(h, "GET", "/", nil, session); len(w.Result().Cookies()) != 0 {
+		t.Errorf("cookies a minute later: %v", w.Result().Cookies())
+	}
+	now = now.Add(renewAfter)
+	again := ask(h, "GET", "/api/v1/query", nil, session).Result().Cookies()
+	if len(again) != 2 || again[0].Name != c.Name || again[0].Value != c.Value || again[0].MaxAge != c.MaxAge ||
+		!again[0].HttpOnly || again[1].Name != "linerate_login" || again[1].MaxAge != c.MaxAge {
+		t.Errorf("cookies of a session in use: %v", again)
+	}
 	now = now.Add(sessionLife + time.Second)
 	if w := ask(h, "GET", "/", nil, session); w.Code != 401 {
 		t.Errorf("a session outlived its time: %d", w.Code)

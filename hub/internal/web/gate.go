@@ -17,6 +17,7 @@ import (
 // Bounds of a gate.
 const (
 	sessionLife  = 7 * 24 * time.Hour // without a request
+	renewAfter   = time.Hour          // a browser forgets a cookie sessionLife after it got it
 	maxSessions  = 1024
 	maxAddresses = 4096
 	freeFailures = 4 // people mistype
@@ -36,10 +37,15 @@ type gate struct {
 
 	mu       sync.Mutex
 	waiting  int
-	sessions map[[32]byte]time.Time // last request by sealed token
-	known    [32]byte               // the sealed password, once it was right: programs send it with each request
+	sessions map[[32]byte]session // by sealed token
+	known    [32]byte             // the sealed password, once it was right: programs send it with each request
 	knows    bool
 	failed   map[netip.Prefix]*failures
+}
+
+type session struct {
+	last    time.Time // request
+	renewed time.Time // its cookie
 }
 
 type failures struct {
@@ -49,7 +55,7 @@ type failures struct {
 }
 
 func newGate(h hash, now func() time.Time) *gate {
-	g := &gate{hash: h, now: now, hashing: make(chan struct{}, 1), sessions: make(map[[32]byte]time.Time),
+	g := &gate{hash: h, now: now, hashing: make(chan struct{}, 1), sessions: make(map[[32]byte]session),
 		failed: make(map[netip.Prefix]*failures)}
 	_, _ = rand.Read(g.seal[:]) // never fails: see crypto/rand
 	return g
@@ -163,34 +169,39 @@ func (g *gate) begin() string {
 	if len(g.sessions) >= maxSessions {
 		var oldest [32]byte
 		var at time.Time
-		for s, last := range g.sessions {
-			if at.IsZero() || last.Before(at) {
-				oldest, at = s, last
+		for s, is := range g.sessions {
+			if at.IsZero() || is.last.Before(at) {
+				oldest, at = s, is.last
 			}
 		}
 		delete(g.sessions, oldest)
 	}
-	g.sessions[g.sealed(token)] = now
+	g.sessions[g.sealed(token)] = session{last: now, renewed: now}
 	return token
 }
 
-// has reports whether a token belongs to a session, and keeps the session alive. The map has the
+// has reports whether a token belongs to a session, and keeps the session alive. renew is set when
+// the browser should get the cookie again, so that it keeps a session in use. The map has the
 // sealed token as its key, so the timing of the lookup reveals nothing.
-func (g *gate) has(token string) bool {
+func (g *gate) has(token string) (ok, renew bool) {
 	s := g.sealed(token)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	last, ok := g.sessions[s]
+	is, ok := g.sessions[s]
 	if !ok {
-		return false
+		return false, false
 	}
 	now := g.now()
-	if now.Sub(last) > sessionLife {
+	if now.Sub(is.last) > sessionLife {
 		delete(g.sessions, s)
-		return false
+		return false, false
 	}
-	g.sessions[s] = now
-	return true
+	is.last = now
+	if now.Sub(is.renewed) >= renewAfter {
+		is.renewed, renew = now, true
+	}
+	g.sessions[s] = is
+	return true, renew
 }
 
 func (g *gate) end(token string) {

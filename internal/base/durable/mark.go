@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,7 +11,9 @@ import (
 
 // A torn tail and a tail that was cut off look alike. A marked log has a second file that counts
 // its records: path.mark, to which Append adds the number of records after each one is on disk. The
-// mark itself is not synced, so after a power loss it may count too few and never too many.
+// mark itself is not synced, so after a power loss it may count too few and never too many. The
+// salt of a log that has a mark shows it, because a mark can be removed together with the end of
+// its log.
 //
 // A mark is a sequence of frames: the salt of the log, the number of records, the checksum of both.
 const markFrameSize = 8 + 8 + 4
@@ -25,6 +28,27 @@ func appendMarkFrame(data []byte, salt [8]byte, records uint64) []byte {
 	return binary.LittleEndian.AppendUint32(data, crc32.Checksum(data[start:], castagnoli()))
 }
 
+// saltSum is how many bytes of the salt of a log with a mark are a checksum of the others. Logs of
+// older versions, which may have no mark, have random salts: one in 16 million has such a sum.
+const saltSum = 3
+
+// newMarkedSalt is newSalt for a log that has a mark.
+func newMarkedSalt() [8]byte {
+	salt := newSalt()
+	copy(salt[8-saltSum:], sumOfSalt(salt))
+	return salt
+}
+
+// hasMark reports whether a log with this salt was made with a mark.
+func hasMark(salt [8]byte) bool { return bytes.Equal(salt[8-saltSum:], sumOfSalt(salt)) }
+
+func sumOfSalt(salt [8]byte) []byte {
+	return binary.LittleEndian.AppendUint32(nil, crc32.Checksum(salt[:8-saltSum], castagnoli()))[:saltSum]
+}
+
+// noLog is the salt of a mark whose log is about to be made.
+var noLog [8]byte
+
 // mark is the content of a mark.
 type mark struct {
 	known   bool // at least one frame is sound
@@ -34,7 +58,7 @@ type mark struct {
 }
 
 // readMark reads the mark of a log. A missing or damaged one is empty: logs of older versions have
-// none, and a power loss may take the newest.
+// none.
 func readMark(fsys FS, path string) (mark, error) {
 	m := mark{records: map[[8]byte]uint64{}}
 	data, err := fsys.ReadFile(markPath(path))
@@ -59,7 +83,10 @@ func readMark(fsys FS, path string) (mark, error) {
 
 // disagrees returns how a log contradicts its mark, or "".
 func (m mark) disagrees(content logContent) string {
-	if !m.known {
+	switch {
+	case !m.known && hasMark(content.salt):
+		return "its mark is missing or damaged: records at the end may be missing too"
+	case !m.known:
 		return ""
 	}
 	want, ok := m.records[content.salt]
@@ -83,6 +110,9 @@ func readMarked(fsys FS, path string) (content logContent, size int, err error) 
 			return logContent{}, 0, err
 		}
 		data, err := fsys.ReadFile(path)
+		if _, soon := m.records[noLog]; errors.Is(err, fs.ErrNotExist) && soon {
+			return logContent{}, 0, err
+		}
 		if errors.Is(err, fs.ErrNotExist) && m.known && attempt > 0 {
 			return logContent{}, 0, &CorruptError{Path: path, Reason: "the log is missing, its mark is there"}
 		}
@@ -151,7 +181,7 @@ func ReadMarkedLog(fsys FS, path string) (records [][]byte, torn int64, err erro
 // RewriteMarkedLog is RewriteLog for a log with a mark. After a crash at any point, the mark agrees
 // with the log that is there.
 func RewriteMarkedLog(fsys FS, path string, records [][]byte) error {
-	salt := newSalt()
+	salt := newMarkedSalt()
 	data, err := logData(path, salt, records)
 	if err != nil {
 		return err
@@ -162,16 +192,33 @@ func RewriteMarkedLog(fsys FS, path string, records [][]byte) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	before = before[:len(before)/markFrameSize*markFrameSize]
-	if len(before) > 0 {
-		if err := Replace(fsys, markPath(path), append(before, own...), logPerm); err != nil {
+	if before = before[:len(before)/markFrameSize*markFrameSize]; len(before) == 0 {
+		if before, err = markOf(fsys, path); err != nil {
 			return err
 		}
+	}
+	if err := Replace(fsys, markPath(path), append(before, own...), logPerm); err != nil {
+		return err
 	}
 	if err := Replace(fsys, path, data, logPerm); err != nil {
 		return err
 	}
 	return Replace(fsys, markPath(path), own, logPerm)
+}
+
+// markOf returns a mark that agrees with a log without one, or with a log that does not exist.
+func markOf(fsys FS, path string) ([]byte, error) {
+	data, err := fsys.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return appendMarkFrame(nil, noLog, 0), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if content, err := parseLog(path, data); err == nil && !hasMark(content.salt) {
+		return appendMarkFrame(nil, content.salt, 0), nil
+	}
+	return nil, nil // damaged, and still reported after a crash
 }
 
 // writeMark adds the number of records to the mark.

@@ -34,6 +34,13 @@ func (r *Recorder) Checkpoint(document func() ([]byte, error)) {
 	_ = r.save(document) // the error is ignored, see above
 }
 
+// Keep stores the present state at once, for what must not be lost with the program. Like
+// Checkpoint it does not report a failure.
+func (r *Recorder) Keep(document func() ([]byte, error)) {
+	r.saved = r.now()
+	_ = r.save(document)
+}
+
 // Finish stores the final state of the run and removes old runs. Its error is the reason why the
 // final state is not stored.
 func (r *Recorder) Finish(document func() ([]byte, error)) error {

@@ -16,6 +16,8 @@
 // [Given] repeats a measurement that is too short for a process that was stopped meanwhile, as on a
 // busy machine, and for no other reason.
 //
+// [Alone] plays a test in a process of its own, in which [Starve] may use up the file descriptors.
+//
 // # Units
 //
 // Ports are port numbers of TCP and UDP alike. Spans are durations of the real clock.

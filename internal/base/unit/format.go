@@ -124,7 +124,8 @@ func FormatCount(count float64) string {
 	return number + " " + prefix
 }
 
-// FormatPercent prints a ratio as a percentage: 0.018 is "1.80 %", 0.5 is "50.0 %".
+// FormatPercent prints a ratio as a percentage: 0.018 is "1.80 %", 0.5 is "50.0 %". What is not all
+// never prints as all: 0.9997 is "99.97 %", as many digits as that takes.
 //
 // A blank precedes the sign, as in the SI brochure.
 func FormatPercent(ratio float64) string {
@@ -135,9 +136,38 @@ func FormatPercent(ratio float64) string {
 		return "0 %"
 	case math.Abs(percent) < 0.01:
 		return strconv.FormatFloat(percent, 'g', 3, 64) + " %"
+	case percent >= 99.95 && percent < 100-1e-10: // closer ones are a hundred with an error of rounding
+		return nearlyAll(percent) + " %"
 	default:
 		return threeDigits(percent) + " %"
 	}
+}
+
+// nearlyAll prints a percentage just below a hundred with as many decimals as show that, at most
+// eight: 99.97, 99.9996.
+func nearlyAll(percent float64) string {
+	const most = 8
+	for decimals := 2; decimals < most; decimals++ {
+		if text := strconv.FormatFloat(percent, 'f', decimals, 64); text[0] == '9' {
+			return text
+		}
+	}
+	return "99." + strings.Repeat("9", most)
+}
+
+// FormatDifference prints a relative difference with its sign and a fixed number of decimals: 0.032
+// with one is "+3.2 %". What rounds to nothing has no sign.
+func FormatDifference(ratio float64, decimals int) string {
+	text := strconv.FormatFloat(100*ratio, 'f', decimals, 64)
+	switch {
+	case math.IsNaN(ratio):
+		return unknown
+	case strings.Trim(text, "-0.") == "":
+		text = strings.TrimPrefix(text, "-")
+	case ratio > 0:
+		text = "+" + text
+	}
+	return text + " %"
 }
 
 // decimal splits x into a number of three significant digits and its decimal prefix.
@@ -190,7 +220,7 @@ func decimalsFor(x float64) int {
 
 // Counted returns a number with its noun in words: 1 queue, 4 queues. The plural is that of most
 // nouns.
-func Counted(n int, noun string) string {
+func Counted[N int | int64 | uint64](n N, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}

@@ -12,6 +12,17 @@ import (
 // ErrSyntax is wrapped by every error of the Parse functions.
 var ErrSyntax = errors.New("not understood")
 
+// What the Parse functions accept at most. A larger number is a slip, and products of two of them
+// would not fit into the types of results.
+const (
+	// MostBitRate is a hundred times the rate of the fastest links between computers.
+	MostBitRate BitRate = 1e15
+	// MostCount is above every counter of a kernel of one day, and exact in a float64.
+	MostCount = 1e15
+	// MostSeconds is the longest time.Duration, 292 years.
+	MostSeconds = float64(1<<63) / 1e9
+)
+
 // ParseBitRate reads a rate: "941 Mb/s", "1.5Gbit/s", "10Gbps", "100mbit", "250k", or a plain
 // number of bits per second. Prefixes are decimal. It refuses negative rates and bytes per second
 // ("MB/s").
@@ -40,8 +51,13 @@ func ParseBitRate(s string) (BitRate, error) {
 		return fail("unit is one of b/s, kb/s, Mb/s, Gb/s, Tb/s")
 	}
 	rate := value * factor
-	if rate < 0 || math.IsInf(rate, 0) {
-		return fail("out of range")
+	switch {
+	case rate < 0:
+		return fail("a rate is 0 or more")
+	case rate > float64(MostBitRate):
+		return fail("more than any link carries, " + MostBitRate.String())
+	case rate > 0 && rate < 1:
+		return fail("less than 1 b/s")
 	}
 	return BitRate(rate), nil
 }
@@ -92,11 +108,26 @@ func ParseBytes(s string) (Bytes, error) {
 //
 // A bare number is in seconds, not nanoseconds, as in the JSON documents.
 func ParseSeconds(s string) (float64, error) {
+	value, err := parseSeconds(s)
+	// A NaN is not less than anything.
+	if err == nil && !(math.Abs(value) < MostSeconds) {
+		err = ErrLong
+	}
+	if err != nil {
+		return 0, fmt.Errorf("time %q: %w: %w", s, ErrSyntax, err)
+	}
+	return value, nil
+}
+
+// ErrLong refuses a time that no time.Duration holds.
+var ErrLong = errors.New("out of range: write a time of less than 292 years")
+
+var errTime = errors.New("write it like 250ms, 10s or 5m")
+
+// parseSeconds is [ParseSeconds] without bounds.
+func parseSeconds(s string) (float64, error) {
 	trimmed := strings.TrimSpace(s)
 	if value, err := strconv.ParseFloat(trimmed, 64); err == nil {
-		if math.IsNaN(value) || math.IsInf(value, 0) {
-			return 0, fmt.Errorf("time %q: %w: out of range", s, ErrSyntax)
-		}
 		return value, nil
 	}
 	// One number with one unit first: a Go duration would truncate it to whole nanoseconds.
@@ -125,7 +156,7 @@ func ParseSeconds(s string) (float64, error) {
 	if d, err := time.ParseDuration(compact); err == nil {
 		return d.Seconds(), nil
 	}
-	return 0, fmt.Errorf("time %q: %w: write it like 250ms, 10s or 5m", s, ErrSyntax)
+	return 0, errTime
 }
 
 // ParseCount reads a count: "4321", "12.3 k", "1.24M". Prefixes are decimal.
@@ -135,8 +166,11 @@ func ParseCount(s string) (float64, error) {
 		return 0, fmt.Errorf("count %q: %w: %w", s, ErrSyntax, err)
 	}
 	factor, ok := decimalFactor(suffix)
-	if !ok || math.IsInf(value*factor, 0) {
+	if !ok {
 		return 0, fmt.Errorf("count %q: %w: write it like 4321, 12.3k or 1.2M", s, ErrSyntax)
+	}
+	if math.Abs(value*factor) > MostCount {
+		return 0, fmt.Errorf("count %q: %w: out of range: at most 1e15", s, ErrSyntax)
 	}
 	return value * factor, nil
 }

@@ -2,6 +2,7 @@ package unit
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -28,9 +29,8 @@ func ParseSpan(s string) (Span, error) {
 	if err != nil {
 		return 0, err
 	}
-	// 2^63 nanoseconds do not fit.
-	if limit := float64(1<<63) / 1e9; seconds >= limit || seconds <= -limit {
-		return 0, fmt.Errorf("time %q: %w: out of range", s, ErrSyntax)
+	if math.Abs(seconds) >= MostSeconds {
+		return 0, fmt.Errorf("time %q: %w: %w", s, ErrSyntax, ErrLong)
 	}
 	return Span(seconds * 1e9), nil
 }

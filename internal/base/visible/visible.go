@@ -8,20 +8,33 @@ import (
 	"unicode/utf8"
 )
 
-// Hidden reports whether a rune is obeyed instead of shown. Line ends and tabs are hidden too;
-// [Text] keeps them.
-func Hidden(r rune) bool {
+// hidden are the properties of runes without a form: controls (Cc), format characters (Cf, with the
+// marks of direction), what is ignored by default (Default_Ignorable_Code_Point, which is made of
+// Cf, variation selectors and the rest here), and line and paragraph separators.
+var hidden = []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Bidi_Control, unicode.Variation_Selector,
+	unicode.Other_Default_Ignorable_Code_Point, unicode.Zl, unicode.Zp}
+
+// needed reports whether a rune with one of these properties is needed to write a language or an
+// emoji, or has a form of its own.
+func needed(r rune) bool {
 	switch {
-	case r < utf8.RuneSelf:
-		return r < ' ' || r == 0x7f
-	case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
+	case r == 0x200c || r == 0x200d: // joiners
 		return true
-	case r == 0x2028 || r == 0x2029: // line and paragraph separator
+	case r >= 0xfe00 && r <= 0xfe0f: // text or emoji, and forms of mathematical signs
 		return true
-	case r == 0x200b || r == 0x2060 || r == 0xfeff: // without width
+	case r >= 0x180b && r <= 0x180d || r == 0x180f: // letters of Mongolian
 		return true
 	}
-	return r >= 0xfff9 && r <= 0xfffb || r >= 0xe0000 && r <= 0xe007f // annotations, tags
+	return unicode.Is(unicode.Prepended_Concatenation_Mark, r) // signs around numbers, which are seen
+}
+
+// Hidden reports whether a rune is obeyed or ignored instead of shown. Line ends and tabs are
+// hidden too; [Text] keeps them.
+func Hidden(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r < ' ' || r == 0x7f
+	}
+	return unicode.IsOneOf(hidden, r) && !needed(r)
 }
 
 // Text returns text with U+FFFD in place of each hidden rune; line ends and tabs stay.

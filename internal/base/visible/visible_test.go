@@ -28,6 +28,36 @@ var attacks = map[string]string{
 	"می\u200cخواهم":            "می\u200cخواهم", // with a joiner
 }
 
+// TestHidden decides about each rune by what Unicode says of it.
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	for what, runes := range map[string]string{
+		"soft hyphen": "\u00ad", "grapheme joiner": "\u034f", "Hangul fillers": "\u115f\u1160\u3164\uffa0",
+		"Khmer inherent vowels": "\u17b4\u17b5", "Mongolian separator": "\u180e", "no width": "\u200b\u2060\ufeff",
+		"operators without form": "\u2061\u2062\u2063\u2064", "unassigned and ignorable": "\u2065\ufff0\U000e0000",
+		"deprecated formats": "\u206a\u206f", "direction": "\u061c\u200e\u200f\u202a\u202e\u2066\u2069",
+		"annotations": "\ufff9\ufffb", "shorthand": "\U0001bca0", "music": "\U0001d173", "tags": "\U000e0020\U000e007f",
+		"selectors 17 on": "\U000e0100\U000e01ef", "separators": "\u2028\u2029", "controls": "\x00\x1b\x7f\u0085\u009b",
+	} {
+		for _, r := range runes {
+			if !visible.Hidden(r) {
+				t.Errorf("%s: %U passes", what, r)
+			}
+		}
+	}
+	for what, text := range map[string]string{
+		"ASCII": "~ !", "blanks": "\u00a0\u2009\u3000", "combining marks": "e\u0301 n\u0303 \u05b8 \u0e31",
+		"emoji":               "\u2764\ufe0f \U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f1f3\U0001f1f1",
+		"emoji with a colour": "\U0001f44d\U0001f3fd", "keycap": "1\ufe0f\u20e3",
+		"Persian": "می\u200cخواهم", "Sinhala": "ශ්\u200dරී", "Mongolian": "ᠠ\u180b", "Arabic signs": "\u0600\u06dd",
+		"hyphens and quotes": "‐–—“”…", "replacement": "\ufffd", "mathematics": "∩\ufe00",
+	} {
+		if got := visible.Line(text); got != text {
+			t.Errorf("%s: %q is %q", what, text, got)
+		}
+	}
+}
+
 func TestText(t *testing.T) {
 	t.Parallel()
 	for attack, want := range attacks {
@@ -78,6 +108,31 @@ func TestWriter(t *testing.T) {
 			t.Errorf("%q without colours: %q", in, b.String())
 		}
 	}
+}
+
+// FuzzText: what Text and Line return is UTF-8 without a hidden rune, has as many lines, stays when
+// it is filtered again, and is the text itself where that has nothing to hide.
+func FuzzText(f *testing.F) {
+	for attack, want := range attacks {
+		f.Add(attack)
+		f.Add(want)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		text, line := visible.Text(in), visible.Line(in)
+		clean := utf8.ValidString(in)
+		for _, r := range in {
+			clean = clean && (!visible.Hidden(r) || r == '\n' || r == '\t')
+		}
+		if clean && text != in || visible.Text(text) != text || visible.Line(line) != line ||
+			strings.Count(text, "\n") != strings.Count(in, "\n") || !utf8.ValidString(text+line) {
+			t.Errorf("%q: %q, %q", in, text, line)
+		}
+		for _, r := range line {
+			if visible.Hidden(r) {
+				t.Errorf("%q: %q has %U", in, line, r)
+			}
+		}
+	})
 }
 
 func FuzzWriter(f *testing.F) {

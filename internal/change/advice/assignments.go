@@ -131,7 +131,7 @@ func (r *reader) assignment(text string) bool {
 	if !ok {
 		return false
 	}
-	if r.sysctl(name, value) {
+	if r.sysctl(strings.TrimPrefix(name, "lxc.sysctl."), value) { // of a container of LXC
 		return true
 	}
 	device, isInterface := strings.CutPrefix(name, "ifconfig_")
@@ -144,14 +144,19 @@ func (r *reader) assignment(text string) bool {
 	case name == "MTU" || name == "MTUBytes" || name == "ethernet.mtu": // ifcfg-eth0, systemd.link, NetworkManager.conf
 		r.add("", "link:*/mtu", value)
 	case name == "match-device": // of NetworkManager.conf: which interfaces the lines below it are for
-	case name == "ETHTOOL_OPTS":
-		words := strings.Fields(value)
-		if len(words) > 0 && !strings.HasPrefix(words[0], "-") {
-			words = append([]string{"-s", "*"}, words...) // the old form: arguments of -s alone
+	case strings.HasPrefix(name, "ETHTOOL_OPT"): // ETHTOOL_OPTS of Red Hat, ETHTOOL_OPTIONS_x of SUSE
+		for _, c := range splitCommands(value) {
+			words := c.words
+			if !strings.HasPrefix(words[0], "-") {
+				words = append([]string{"-s", "*"}, words...) // the old form: arguments of -s alone
+			} else if len(words) > 1 && words[1] == "iface" {
+				words[1] = "*"
+			}
+			r.ethtool(command{words: append([]string{"ethtool"}, words...)})
 		}
-		r.ethtool(command{words: append([]string{"ethtool"}, words...)})
 	// loader.conf(5): NAME_load="YES" loads a module of the kernel at boot; FreeBSD's congestion
 	// controls come this way.
+	case strings.HasSuffix(name, "_load") && strings.EqualFold(value, "no"): // it loads nothing
 	case strings.HasSuffix(name, "_load"):
 		r.add(FreeBSD, "kldload:"+strings.TrimSuffix(name, "_load"), value)
 	default:

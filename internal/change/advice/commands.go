@@ -53,6 +53,8 @@ func commandTable(name string) reads {
 		return (*reader).ndd
 	case "ipadm":
 		return (*reader).ipadm
+	case "routeadm":
+		return (*reader).routeadm
 	case "dladm":
 		return (*reader).dladm
 	case "netsh":
@@ -130,7 +132,7 @@ func (r *reader) wrapped(c, _ command) bool {
 			return r.command(rest, command{})
 		}
 	}
-	if r.nested < 2 && !r.quoting {
+	if r.depth < 2 && !r.quoting {
 		r.quoted(r.line.text)
 		return true
 	}
@@ -179,17 +181,20 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 			r.interfaceWords(FreeBSD, device, strings.Fields(value))
 			continue
 		}
-		if c.name() == "sysrc" && r.rcVariable(name, value) {
+		if c.name() == "sysrc" && (r.rcVariable(name, value) || strings.HasSuffix(name, "_load") && r.assignment(w)) {
 			continue
 		}
 		// A name of no tree that we know stays a setting: its author meant one, and the judgement
 		// reports that it is unknown.
-		if !r.sysctl(name, value) {
+		if !r.sysctl(name, value) && !(leftOpen.MatchString(name) && isVariable(value)) {
 			r.add("", "sysctl:"+name, value)
 		}
 	}
 	return true
 }
+
+// leftOpen is a name that a program fills in; the table that it goes over is read where it stands.
+var leftOpen = pattern.New(`^(?:%s|\$?\{[\w.]*\})$`)
 
 // withNumbers joins the numbers of a value that pages write without quotes: NAME=1024 65535. The
 // program refuses that; the author means the setting.
@@ -256,10 +261,8 @@ func (r *reader) ip(c, _ command) bool {
 // window, advmss and mtu are bytes, initcwnd and initrwnd packets, rto_min a time with its unit,
 // quickack a switch. The mss of route(8) is the segment size announced to the far end: the kernel's
 // RTAX_ADVMSS.
-var routeMetrics = map[string]string{
-	"window": "window", "initcwnd": "initcwnd", "initrwnd": "initrwnd", "mtu": "mtu", "advmss": "advmss",
-	"mss": "advmss", "quickack": "quickack", "rto_min": "rto_min",
-}
+var routeMetrics = table(`window=window initcwnd=initcwnd initrwnd=initrwnd mtu=mtu advmss=advmss mss=advmss quickack=quickack
+	rto_min=rto_min`)
 
 // routeWords reads a destination and the metrics behind it.
 func (r *reader) routeWords(words []string) {
@@ -333,15 +336,11 @@ func (r *reader) ifconfig(c, _ command) bool {
 
 // interfaceFlags are words of FreeBSD's ifconfig(8) that turn something on, or off with a leading
 // dash.
-var interfaceFlags = map[string]bool{
-	"polling": true, "tso": true, "tso4": true, "tso6": true, "lro": true, "rxcsum": true, "txcsum": true,
-	"rxcsum6": true, "txcsum6": true,
-}
+var interfaceFlags = setOf(`polling tso tso4 tso6 lro rxcsum txcsum rxcsum6 txcsum6`)
 
 // packetSizes are the words of ip-link(8) for the sizes up to which packets are merged and cut;
 // they are names of knobs as well.
-var packetSizes = map[string]bool{"gso_max_size": true, "gro_max_size": true, "gso_ipv4_max_size": true,
-	"gro_ipv4_max_size": true}
+var packetSizes = setOf(`gso_max_size gro_max_size gso_ipv4_max_size gro_ipv4_max_size`)
 
 // interfaceWords reads the words after the name of an interface in ifconfig, ip link set and
 // rc.conf.

@@ -23,7 +23,11 @@ func TestCostOfUnknownNames(t *testing.T) {
 		"registry":   `reg add HKLM\System\CurrentControlSet\Services\Afd\Parameters /v WrongN /d 1` + "\n",
 		"literals":   `Set(@"HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters", "MaxUserPort", N, '\'\'); `,
 		"tables":     `{ { "DefaultTTL": N, "name": "MaxUserPort", "value": N }, [ "reg add HKLM", "` + "\n",
-		"sentences":  "the value of tcp_wrong_N should be set to 1 for tcp_rmem and net.ipv4.tcp_wmem\n",
+		"variables": `$aN = "$aN$(x"; foreach ($k in $aN, 1) { Set-ItemProperty -Path "HKLM:\A\$aN" ` +
+			"-Name N -Value $k }\n",
+		"functions": "function fN($a, $b) { fN $a; f1 $b N; Set-ItemProperty -Path HKLM:\\A -Name $a -Value $b }\nfN 1 N\n",
+		"brackets":  "$a = @{ N = { ( [ \"$( @\" ' <# $_; foreach ($x in $a.Keys) { netsh int tcp set global $x\n",
+		"sentences": "the value of tcp_wrong_N should be set to 1 for tcp_rmem and net.ipv4.tcp_wmem\n",
 	} {
 		judge := func(bytes int) time.Duration {
 			var b strings.Builder

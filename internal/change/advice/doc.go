@@ -19,16 +19,23 @@
 // PowerShell, named.conf, unbound.conf, TuneD profiles, and bare names that can denote only one
 // setting. A name and its value may be a pair of YAML, JSON, Nix, Puppet or Chef, two entries of
 // one item ("name: …", "value: …"), or a row of a table; backquotes and HTML around them are taken
-// off. Of Windows, tables and loops of PowerShell and batch files, INF files, security templates,
-// elements of XML, and tables and sentences of pages are read too; entries that take back what they
-// set are left out. In a text about the registry a last reader takes what no form
-// has: the name of a value and a number that are arguments of one call, items of one tuple or
-// fields of one object, in any language. The parser skips a line of no known form if it is a
-// sentence, and reports it as Unknown if it looks like a setting.
+// off. Lists of words for a command may go on for several lines, and tasks of configuration tools
+// name a command or a line. Loops of such tools and of programs are written out where their items
+// are, and files of the kernel that a program writes are read. Parts of a setting may stand on
+// lines above it: the tree of a hash of Chef, the keyword of a resource of DSC, the file that a
+// program has opened. Of Windows,
+// tables and loops of PowerShell (also over the keys of a table, or below a key) and batch files,
+// functions of batch files, INF files, security templates, elements of XML, and tables and
+// sentences of pages are read too; entries that take back what they set are left out. In a text
+// about the registry a last reader takes what no form has: the name of a value and a number that
+// are arguments of one call, items of one tuple or fields of one object, in any language. The
+// parser skips a line of no known form if it is a sentence, and reports it as Unknown if it looks
+// like a setting.
 //
 // The names of FreeBSD, NetBSD, OpenBSD and macOS overlap. What only one of them has decides for
-// the whole text; without it the names are FreeBSD's. OpenBSD and macOS are recognised and not
-// judged. Properties of Android (setprop net.…) are listed as not understood.
+// the whole text; without it the names are FreeBSD's. A page whose heads name several systems is
+// judged section by section. OpenBSD is recognised and not judged.
+// Properties of Android (setprop net.…) are listed as not understood.
 //
 // A verdict comes from the first of these that applies: rules of the embedded facts that ignore the
 // value (removed, without effect), the range in the catalogue of package knob, rules that use the
@@ -47,8 +54,8 @@
 //
 // Every rule has one: kernel documentation and commits, manual pages, Microsoft's and Oracle's
 // documentation. The files are facts/*.json for rules, each about the system in its name, and
-// facts/*.tsv for the settings of FreeBSD, Solaris and Windows, and of modules of Linux, with their
-// defaults and the direction in which a change is wrong.
+// facts/*.tsv for the settings of FreeBSD, macOS, Solaris and Windows, and of modules of Linux,
+// with their defaults and the direction in which a change is wrong.
 //
 // # Limits
 //
@@ -65,7 +72,8 @@
 // for kernel.org. Shell is not executed: a variable that the text gives one literal value, the
 // items of a loop that are written out, and the arguments of a function of the text are put in
 // their places; other variables keep their names, and every branch counts as executed. What loops
-// and functions become is bounded (4 MiB, 64 items, calls three deep). Of PowerShell the cmdlets
-// for TCP, IP, NICs, SMB and the registry are read; other Set- cmdlets of the network are listed as
-// not understood. HP-UX and AIX (no -o, chdev) are not read.
+// and functions become is bounded (4 MiB, 64 items, calls three deep). Package powershell does the
+// same for scripts of PowerShell, with their tables and the keys below a key. Of PowerShell the
+// cmdlets for TCP, IP, NICs, SMB and the registry are read; other Set- cmdlets of the network are
+// listed as not understood. HP-UX and AIX (no -o, chdev) are not read.
 package advice

@@ -4,37 +4,24 @@ import "strings"
 
 // ethtoolSections maps the options of ethtool(8) to the part of the NIC that they set, as ethtool
 // knobs are named.
-var ethtoolSections = map[string]string{
-	"-K": "feature.", "--features": "feature.", "--offload": "feature.",
-	"-G": "ring.", "--set-ring": "ring.",
-	"-C": "coalesce.", "--coalesce": "coalesce.",
-	"-L": "channels.", "--set-channels": "channels.",
-	"-A": "pause.", "--pause": "pause.",
-	"--set-eee": "",
-}
+var ethtoolSections = table(`-K=feature. --features=feature. --offload=feature. -G=ring. --set-ring=ring. -C=coalesce.
+	--coalesce=coalesce. -L=channels. --set-channels=channels. -A=pause. --pause=pause. --set-eee=`)
 
 // ethtoolFeatures are the words of ethtool(8) for features that package knob does not spell out,
 // with the names of their bits. The long ones are those that `ethtool -k` prints, which pages copy.
 //
 // Source: off_flag_def in ethtool.c of the program; net/ethtool/common.c for the names of the bits.
-var ethtoolFeatures = map[string]string{
-	"rxvlan": "rx-vlan-hw-parse", "rx-vlan-offload": "rx-vlan-hw-parse",
-	"txvlan": "tx-vlan-hw-insert", "tx-vlan-offload": "tx-vlan-hw-insert",
-	"ntuple": "rx-ntuple-filter", "ntuple-filters": "rx-ntuple-filter",
-	"rxhash": "rx-hashing", "receive-hashing": "rx-hashing",
-	"rx-checksumming": "rx-checksum", "tx-checksumming": "tx-checksum-ip-generic",
-	"scatter-gather": "tx-scatter-gather", "tcp-segmentation-offload": "tx-tcp-segmentation",
-	"generic-segmentation-offload": "tx-generic-segmentation", "generic-receive-offload": "rx-gro",
-	"large-receive-offload": "rx-lro", "udp-fragmentation-offload": "ufo",
-}
+var ethtoolFeatures = table(`rxvlan=rx-vlan-hw-parse rx-vlan-offload=rx-vlan-hw-parse txvlan=tx-vlan-hw-insert
+	tx-vlan-offload=tx-vlan-hw-insert ntuple=rx-ntuple-filter ntuple-filters=rx-ntuple-filter
+	rxhash=rx-hashing receive-hashing=rx-hashing rx-checksumming=rx-checksum
+	tx-checksumming=tx-checksum-ip-generic scatter-gather=tx-scatter-gather
+	tcp-segmentation-offload=tx-tcp-segmentation generic-segmentation-offload=tx-generic-segmentation
+	generic-receive-offload=rx-gro large-receive-offload=rx-lro udp-fragmentation-offload=ufo`)
 
 // ethtoolUnread are options for settings without facts here. Their lines are reported as not
 // judged: a setting that is skipped silently would look correct.
-var ethtoolUnread = map[string]bool{
-	"-X": true, "--rxfh": true, "--set-rxfh-indir": true, "-N": true, "-U": true, "--config-nfc": true,
-	"--config-ntuple": true,
-	"--set-fec":       true, "--set-tunable": true, "--set-phy-tunable": true, "-Q": true, "--per-queue": true,
-}
+var ethtoolUnread = setOf(`-X --rxfh --set-rxfh-indir -N -U --config-nfc --config-ntuple --set-fec --set-tunable
+	--set-phy-tunable -Q --per-queue`)
 
 // steering reads how flows come to queues, and the other options whose settings are not plain
 // pairs; false for forms that are not read, like single flow rules and keys.

@@ -1,12 +1,9 @@
 package advice
 
 import (
-	"bytes"
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"strings"
@@ -15,13 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// factFiles is the knowledge beyond the catalogue of knobs: the history of Linux settings, and the
-// settings of other systems.
-//
-//go:embed facts/*.json
-var factFiles embed.FS
-
-// fact is the knowledge about one setting, or about all settings whose names match its pattern.
+// fact is the knowledge about one setting, or about all settings whose names match its pattern:
+// beyond the catalogue of knobs, the history of Linux settings and those of other systems.
 //
 // Rules are tried in order; the first match decides. A comparison with the default comes after the
 // rules that use the value and before the other rules, so that a list may end in a rule for every
@@ -81,22 +73,14 @@ func (r rule) asksValue() bool {
 
 // facts are all of them, in the order of the files.
 var facts = sync.OnceValue(func() []fact {
-	names, err := fs.Glob(factFiles, "facts/*.json")
-	if err != nil {
-		panic("built-in facts: " + err.Error())
-	}
 	var all []fact
-	for _, name := range names {
-		data, err := factFiles.ReadFile(name)
-		if err == nil {
-			var some []fact
-			some, err = parseFacts(systemOf(name), data)
-			all = append(all, some...)
-		}
+	for name, text := range filesOf(".json") {
+		some, err := parseFacts(systemOf(name), text)
 		if err != nil {
 			// The data is part of this program and its tests parse it.
 			panic(fmt.Sprintf("built-in facts: %s: %v", name, err))
 		}
+		all = append(all, some...)
 	}
 	all = tablesOf().merge(all)
 	for i := range all {
@@ -110,16 +94,16 @@ var facts = sync.OnceValue(func() []fact {
 func systemOf(file string) OS {
 	word := strings.FieldsFunc(path.Base(file), func(r rune) bool { return r == '-' || r == '.' })[0]
 	switch o := OS(word); o {
-	case Linux, FreeBSD, NetBSD, Solaris, Windows:
+	case Linux, FreeBSD, NetBSD, Darwin, Solaris, Windows:
 		return o
 	}
 	return ""
 }
 
 // parseFacts reads one file and refuses facts that could not be applied or checked.
-func parseFacts(o OS, data []byte) ([]fact, error) {
+func parseFacts(o OS, text string) ([]fact, error) {
 	// A misspelt key would silently make a rule hold always.
-	dec := json.NewDecoder(bytes.NewReader(data))
+	dec := json.NewDecoder(strings.NewReader(text))
 	dec.DisallowUnknownFields()
 	var all []fact
 	if err := dec.Decode(&all); err != nil {
@@ -234,8 +218,8 @@ var factsByPattern = sync.OnceValue(func() patterns {
 // every pattern, and of the patterns the most particular one, with the most letters beside its
 // stars; of equal ones the first.
 //
-// A name that belongs to no setting may be as long as the text, and a pattern with three stars
-// tries every pair of places in it.
+// A name that belongs to no setting may be as long as the text, and every pattern would look
+// through it.
 func factOf(o OS, name string) (fact, bool) {
 	if len(name) > longestName {
 		return fact{}, false
@@ -258,22 +242,19 @@ func factOf(o OS, name string) (fact, bool) {
 	return best, most >= 0
 }
 
-// globs reports whether s matches the pattern, in which * matches any text, even an empty one.
-// Patterns are ours and have few stars, so trying every place for each costs little; names come
-// from the text and may be long.
+// globs reports whether s matches the pattern, in which * matches any text, even an empty one. Each
+// piece between two stars is taken where it comes first: a later place leaves less to the others.
 func globs(pattern, s string) bool {
-	first, rest, wild := strings.Cut(pattern, "*")
+	piece, rest, wild := strings.Cut(pattern, "*")
 	if !wild {
 		return pattern == s
 	}
-	s, ok := strings.CutPrefix(s, first)
-	if !ok {
-		return false
-	}
-	for i := range len(s) + 1 {
-		if globs(rest, s[i:]) {
-			return true
+	s, ok := strings.CutPrefix(s, piece)
+	for ok {
+		if piece, rest, wild = strings.Cut(rest, "*"); !wild {
+			return strings.HasSuffix(s, piece)
 		}
+		_, s, ok = strings.Cut(s, piece)
 	}
 	return false
 }

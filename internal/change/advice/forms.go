@@ -18,7 +18,7 @@ var namedValue = pattern.New(
 
 // loneName is a line that holds the name alone: the head of a block in YAML or Puppet, a cell of a
 // table.
-var loneName = pattern.New(`^(?:-\s*)?(?:(?:name|key|title)\s*(?:=>|:|=)\s*)?["']?(` + namePattern +
+var loneName = pattern.New(`^(?:-\s*)?(?:(?:name|namespace|key|title)\s*(?:=>|:|=)\s*)?["']?(` + namePattern +
 	`)["']?\s*[:,]?(?:\s*do)?$`)
 
 // blockHead is the head of a resource that names its sysctl: sysctl { 'NAME':, sysctl_param 'NAME'
@@ -31,8 +31,11 @@ var expected = pattern.New(`\bcontain_sysctl\w*\(["'](` + namePattern + `)["']\)
 // valueLine is the value that belongs to a name above it.
 var valueLine = pattern.New(`^(?:-\s*)?["']?value["']?\s*(=>|:|=|\s)\s*(.+?)\s*,?\s*\}?$`)
 
+// valueWithin is the value among the other parameters of a resource on one line.
+var valueWithin = pattern.New(`\bvalue["']?\s*(?:=>|:|=|\s)\s*("[^"]*"|'[^']*'|[^\s,;}]+)`)
+
 // inlineBlock is a name and a value in one mapping: { name: 'N', value: 'V' }, name=N value=V.
-var inlineBlock = pattern.New(`\b(?:name|key)["']?\s*[:=]\s*["']?(` + namePattern +
+var inlineBlock = pattern.New(`\b(?:name|namespace|key)["']?\s*[:=]\s*["']?(` + namePattern +
 	`)["']?[\s,]+.*?\bvalue["']?\s*[:=]\s*("[^"]*"|'[^']*'|[^,}]+?)\s*(?:\s\w+=.*|[,}].*)?$`)
 
 // attribute is a nested key of Chef: default['sysctl']['params']['net']['core']['rmem_max'] = 1.
@@ -83,8 +86,9 @@ func (r *reader) pair(text string) bool {
 	}
 	if m := blockHead.FindStringSubmatch(text); m != nil {
 		r.pending = m[1]
-		if rest := strings.Trim(m[2], " }"); rest != "" {
-			r.pendingValue(rest)
+		if v := valueWithin.FindStringSubmatch(m[2]); v != nil {
+			r.pending = ""
+			return r.block(m[1], v[1])
 		}
 		return true
 	}
@@ -104,6 +108,9 @@ func (r *reader) pair(text string) bool {
 // namedValue takes a value that its sign makes one: any text behind an equals sign, and otherwise
 // only what a sysctl takes, because a name and a colon also begin explanations.
 func (r *reader) namedValue(name, sign, value string) bool {
+	if m := valueLine.FindStringSubmatch(value); m != nil && sign == ":" { // of a block of Puppet
+		value = m[2]
+	}
 	value = plainValue(value)
 	if sign == ":" || sign == "=>" {
 		value = boolean(value)
@@ -218,7 +225,7 @@ func boolean(value string) string {
 }
 
 // bullet is what stands before an item of a list, and the mark of a quotation.
-var bullet = pattern.New(`^(?:[-*+•>→]|\d+[.)])\s+`)
+var bullet = pattern.New(`^(?:[-*+•→]|>{1,3}|\d+[.)])\s+`)
 
 // inlineCode is text between backquotes, one or three.
 var inlineCode = pattern.New("`+([^`]+)`+")
@@ -231,6 +238,7 @@ var embedded = pattern.New(`(?:^|[\s"'/=,({|])(` + namePattern +
 // within reads settings that stand inside other text: between backquotes, or NAME=VALUE anywhere.
 func (r *reader) within(text string) bool {
 	found := false
+	text = moreLines.ReplaceAllString(text, " $1")
 	for _, m := range inlineCode.FindAllStringSubmatch(text, -1) {
 		code := strings.TrimSpace(m[1])
 		found = r.commands(splitCommands(code)) || r.assignment(code) || r.pair(code) || r.lastPart(code) ||
@@ -249,7 +257,7 @@ func (r *reader) within(text string) bool {
 	if m := helper.FindStringSubmatch(text); m != nil && !found {
 		found = r.sysctl(m[1], plainValue(m[2]))
 	}
-	return found
+	return found || r.several(text)
 }
 
 // lastPart reads the last part of a name and its value, in a page: tcp_sack: 0. It is read if one
@@ -300,11 +308,18 @@ func mentions(text string) bool {
 // variablePattern are the forms in which scripts, templates and pages leave a value open: $NAME,
 // %NAME%, %%i, {{ name }}, <value>, @NAME@, an ellipsis.
 var variablePattern = pattern.New(`\$\w|\$[({]|%%?\w+|\{\{|<[\w /-]+>|` +
-	`@\w+@|^\.\.\.$|…|^[A-Z]$|^[NX]+$|^\{\w*\}`)
+	`@\w+@|^\.\.\.$|…|^[A-Z]$|^[NX]+$|^\{[\w.*/+ -]*\}`)
 
 // isVariable reports whether a value is left open. A bare word such as bytes is not: the range of
 // the setting shows that it is no value.
 func isVariable(value string) bool { return variablePattern.MatchString(value) }
+
+// linesInString are the ends of lines of a script within one string.
+var linesInString = pattern.New(`(?i)([^\\])(?:\\r)?\\n\s*` +
+	`((?:(?:set|new|enable|disable)-\w|netsh|reg add|sysctl|ethtool)\S*\s)`)
+
+// pathOfProgram is a program in quotes of its own, with its directory: "$SYSDIR\netsh.exe" int ….
+var pathOfProgram = pattern.New(`(?i)^["']?[\w$%{}:.\\/ ]*[\\/](netsh|reg|powershell)\.exe["']?\s`)
 
 // quotedText is a string of another language.
 var quotedText = pattern.New(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
@@ -343,14 +358,6 @@ func withProgram(arguments string) string {
 // augeasSet is a change of a file by augeas: set NAME VALUE, in quotes.
 var augeasSet = pattern.New(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+)/)?(` + namePattern +
 	`)\s+("[^"]*"|'[^']*'|[^\s"']+)\s*["']`)
-
-// argumentList are the words of a command in a list of strings: ["sysctl", "-w", "a.b=1"].
-var (
-	argumentList = pattern.New(`(?i)(?:[\[(]|-argumentlist\s)\s*` +
-		`(?:"[^"]*"|'[^']*')(?:\s*,\s*(?:"[^"]*"|'[^']*')){2,}\s*[\])]?`)
-	argumentHead   = pattern.New(`(?i)^-argumentlist\s+`)
-	betweenStrings = pattern.New(`["']\s*,\s*["']`)
-)
 
 // pairOfStrings is a name and a value as two strings of a program: ("net.core.rmem_max", "1").
 var pairOfStrings = pattern.New(`[({\[]\s*["'](` + namePattern + `)["']\s*,\s*["']([^"']+)["']\s*[)}\]]`)
@@ -424,8 +431,10 @@ func (r *reader) quoted(text string) bool {
 		all = append(all, quotedText.FindAllStringSubmatch(strings.ReplaceAll(text, `\"`, `"`), -1)...)
 	}
 	for _, m := range all {
+		m[1] = linesInString.ReplaceAllString(m[1], "$1; $2")
 		inner := strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'").Replace(m[1] + m[2])
 		inner = strings.TrimSuffix(inner, `\n`) // printf
+		inner = pathOfProgram.ReplaceAllString(inner, "$1 ")
 		inner = withProgram(inner)
 		if settingCommands.MatchString(inner) || writesKernel.MatchString(inner) {
 			inner = r.script.inner(inner)
@@ -436,8 +445,7 @@ func (r *reader) quoted(text string) bool {
 		found = r.sysctl(m[1], plainValue(m[2])) || found
 	}
 	for _, m := range argumentList.FindAllString(text, -1) {
-		words := withProgram(strings.Trim(
-			betweenStrings.ReplaceAllString(argumentHead.ReplaceAllString(m, ""), " "), `"'[]() `))
+		words := wordsOf(m)
 		if settingCommands.MatchString(words+" ") && !found {
 			found = r.commands(splitCommands(words)) || found
 		}

@@ -236,6 +236,13 @@ func TestSystemsOfBSD(t *testing.T) {
 		{"# macOS\nnet.inet.tcp.delayed_ack=0", []OS{Darwin}},
 		{"# macOS\nnet.inet.icmp.icmplim=50\nnet.inet.tcp.msl=1000", []OS{Darwin, Darwin}},
 		{"# Kernel setup (Mac)\nnet.inet.tcp.msl=1000", []OS{Darwin}},
+		{"# a mixed Windows/Mac office\nnet.inet.tcp.msl=1000", []OS{Darwin}},
+		{"#!/bin/bash\nsudo sysctl -w net.inet.tcp.msl=1000", []OS{Darwin}},
+		{"net.inet.tcp.msl=1000\ndscacheutil -flushcache", []OS{Darwin}},
+		{"# macOS\nbrew install x\nnet.inet.tcp.cc.algorithm=cubic", []OS{Darwin}},
+		{"# macOS and FreeBSD\nnet.inet.tcp.cc.algorithm=cubic", []OS{FreeBSD}},
+		{"net.inet.tcp.tso=0\nX=/Users/x", []OS{Darwin}},
+		{"sudo ifconfig en1 -tso\nsudo sysctl -w net.inet.tcp.tso=0", []OS{Darwin, Darwin}},
 		{"# the Mac address\nnet.inet.tcp.msl=1000", []OS{FreeBSD}},
 		{"# macOS\n<string>net.inet.tcp.msl=1000</string>", []OS{Darwin}},
 		{"net.inet.ip.ifq.maxlen=2048\nnet.inet.ip.mtudisc=0", []OS{OpenBSD, OpenBSD}},
@@ -244,6 +251,9 @@ func TestSystemsOfBSD(t *testing.T) {
 		{"net.inet.tcp.sendspace=65536", []OS{FreeBSD}},
 		{"net.inet.tcp.cc.algorithm=htcp\nvm.swappiness=10", []OS{FreeBSD, FreeBSD}},
 		{"net.inet.tcp.cc.algorithm=htcp\nvm.swappiness=10\nnet.ipv4.tcp_sack=1", []OS{FreeBSD, Linux, Linux}},
+		// Heads of a page name the systems of their sections.
+		{"## FreeBSD\n```\nnet.inet.tcp.sendspace=65536\n```\n## NetBSD\n```\nnet.inet.tcp.sendspace=65536\n```\n",
+			[]OS{FreeBSD, NetBSD}},
 	} {
 		a, err := Parse([]byte(c.text))
 		if err != nil {
@@ -261,8 +271,18 @@ func TestSystemsOfBSD(t *testing.T) {
 	if got[0].Verdict != Harmful || got[0].For != NetBSD || got[1].Verdict != NowDefault {
 		t.Errorf("NetBSD: %v", short(got))
 	}
-	if got := judged(t, Target{}, "net.inet.tcp.win_scale_factor=8\n"); got[0].Verdict != Unknown ||
-		!strings.Contains(got[0].Why, "macOS") {
-		t.Errorf("macOS: %s: %s", got[0].Verdict, got[0].Why)
+	// Defaults and names of macOS differ from those of FreeBSD, and so do the verdicts.
+	for text, want := range map[string]Verdict{
+		"net.inet.tcp.win_scale_factor=8": StillRight, "net.inet.tcp.delayed_ack=0": Harmful,
+		"net.inet.tcp.sendspace=131072": NowDefault, "net.inet.tcp.sendspace=65536": Harmful,
+		"net.inet.tcp.rfc1323=1": Removed, "net.inet.tcp.sendbuf_max=2097152": Ignored,
+		"net.inet.tcp.cc.algorithm=htcp": Ignored, "net.inet.tcp.cubic_fast_convergence=1": StillRight,
+		"net.inet.tcp.keepidle=3600": Harmful, "net.inet.udp.sendspace=65536": Ignored,
+		"kern.ipc.somaxconn=1024": StillRight, "kern.maxfiles=65536": Unknown,
+		"net.inet.ip.check_interface=1": NowDefault, "net.inet.tcp.tso=0": Harmful,
+	} {
+		if got := judged(t, Target{}, "# macOS\n"+text+"\n"); got[0].Verdict != want || got[0].For != Darwin {
+			t.Errorf("macOS: %s: %s for %s: %s", text, got[0].Verdict, got[0].For, got[0].Why)
+		}
 	}
 }

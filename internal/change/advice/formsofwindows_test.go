@@ -14,6 +14,37 @@ const tcpipParameters = `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\P
 func TestWindowsForms(t *testing.T) {
 	const profile = `HKLM\SOFTWARE\Microsoft\Windows NT\CurrentVersion\Multimedia\SystemProfile`
 	for _, c := range []struct{ name, text, want string }{
+		{"a loop over the output of reg query", `for /f %%i in ('reg query "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\` +
+			`Parameters\Interfaces" ^| findstr "HKEY"') do (` + "\nif not errorlevel 1 (\necho x\n)\n" +
+			"reg add %%i /v TcpAckFrequency /t REG_DWORD /d 1 /f\n)",
+			tcpipParameters + `Interfaces\*\TcpAckFrequency = 1: still-right`},
+		{"a script in quotes of a shell", `powershell -Command "$i = Get-NetAdapter; foreach ($n in $i) {$p = ` +
+			`'HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces\' + $n.InterfaceGuid; ` +
+			`Set-ItemProperty -Path $p -Name 'TcpAckFrequency' -Value 1 }"`,
+			tcpipParameters + `Interfaces\*\TcpAckFrequency = 1: still-right`},
+		{"a script that a program builds", `sb.AppendLine("$t = 'HKLM:\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\` +
+			`Parameters'");` + "\n" + `sb.AppendLine("Set-Dword $t 'DisableTaskOffload' 0");`,
+			tcpipParameters + `DisableTaskOffload = 0: now-default`},
+		{"words of netsh in a list", "foreach ($s in @('rss=enabled', 'initialRto=3000')) {\n" +
+			"Invoke-Native -File 'netsh.exe' -Arguments @('int', 'tcp', 'set', 'global', $s) }",
+			"netsh:tcp/initialrto = 3000: harmful"},
+		{"options of a loop with a tilde", `FOR %%I IN ("rss=disabled" "chimney=disabled") DO NETSH int tcp set global %%~I`,
+			"netsh:tcp/rss = disabled: harmful"},
+		{"a property of a NIC in a call", "netsh int tcp show global\nInvoke-Prop $n \"Flow Control\" \"Disabled\"",
+			"adapter:*/Flow Control = Disabled: still-right"},
+		{"IPv4 before IPv6", `reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters /v DisabledComponents /t ` +
+			`REG_DWORD /d 0x20 /f`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\` +
+			`DisabledComponents = 32: still-right`},
+		{"beginnings of names", "netsh int tcp set glob pac=init", "netsh:tcp/pacingprofile = initialwindow: still-right"},
+		{"the beginning of an object", "netsh int tcp set heur dis", "netsh:tcp/heuristics = disabled: still-right"},
+		{"a list of properties", "Windows: netsh\nnetsh int tcp set global rss=enabled\n- **Receive Buffers**: 4096",
+			"adapter:*/Receive Buffers = 4096: still-right"},
+		{"answers kept for a second", "reg add HKLM\\SYSTEM\\CurrentControlSet\\Services\\Dnscache\\Parameters " +
+			"/v MaxCacheTtl /t REG_DWORD /d 1 /f",
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Dnscache\Parameters\MaxCacheTtl = 1: harmful`},
+		{"a dword in bytes", "Windows Registry Editor Version 5.00\n" +
+			"[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\n\"DefaultTTL\"=hex(4):40,00,00,00",
+			tcpipParameters + "DefaultTTL = 64: still-right"},
 		{"parameters in a table", "$p = @{\n SettingName = 'Internet'\n EcnCapability = 'Enabled'\n}\n" +
 			"Set-NetTCPSetting @p",
 			"netsh:tcp/ecncapability = enabled: still-right"},
@@ -91,7 +122,7 @@ func TestWindowsForms(t *testing.T) {
 			`reg add HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces\{G} /v DefaultTTL ` +
 				`/t REG_DWORD /d 64 /f`, tcpipParameters + `Interfaces\{G}\DefaultTTL = 64: ignored`},
 		{"a list in a page", "- `TcpDelAckTicks=0`: fewer delayed acknowledgements",
-			tcpipParameters + "TcpDelAckTicks = 0: ignored"},
+			tcpipParameters + "Interfaces\\*\\TcpDelAckTicks = 0: ignored"},
 		{"a helper with three arguments",
 			`RegistryHelper.SetValue(RegistryHive.LocalMachine, TcpipPath, "MaxUserPort", 65534);`,
 			tcpipParameters + "MaxUserPort = 65534: ignored"},
@@ -99,7 +130,7 @@ func TestWindowsForms(t *testing.T) {
 			"adapter:*/*FlowControl = 0: still-right"},
 		{"an entry without a key", "@{\nName = \"TcpDelAckTicks\"\nValue = 0\n}\n" +
 			"Set-ItemProperty -Path $p -Name $s.Name -Value 1",
-			tcpipParameters + "TcpDelAckTicks = 0: ignored"},
+			tcpipParameters + "Interfaces\\*\\TcpDelAckTicks = 0: ignored"},
 		{"a call with a keyword", `call :NICSetting "DMACoalescing" "0"`, tcpipParameters + "DMACoalescing = 0: still-right"},
 		{"a value of NDIS elsewhere",
 			`reg add HKLM\SYSTEM\CurrentControlSet\Services\AFD\Parameters /v RssBaseCpu /t REG_DWORD /d 1`,
@@ -113,7 +144,7 @@ func TestWindowsForms(t *testing.T) {
 		{"properties of a NIC in a table", "$p = @{\n \"Flow Control\" = \"Disabled\"\n" +
 			" \"TCP Checksum Offload (IPv4)\" = \"Disabled\" # latency\n}\nforeach ($x in $p.GetEnumerator()) {\n" +
 			"Set-NetAdapterAdvancedProperty -Name $n -DisplayName $x.Key -DisplayValue $x.Value\n}",
-			"adapter:*/TCP Checksum Offload (IPv4) = Disabled: harmful"},
+			"adapter:$n/TCP Checksum Offload (IPv4) = Disabled: harmful"},
 		{"the one or the other number", "$params = @{\n\"TcpWindowSize\" = if ($on) { 65535 } else { 16384 }\n}\n" +
 			"Set-ItemProperty -Path $x -Name $k -Value $v",
 			tcpipParameters + "TcpWindowSize = if ($on) { 65535 } else { 16384 }: ignored"},
@@ -138,7 +169,7 @@ func TestWindowsForms(t *testing.T) {
 			`ForEach-Object { Set-NetAdapterAdvancedProperty -Name $_.Name -DisplayName $_.DisplayName -RegistryValue 0 }`,
 			"adapter:$_.Name/Large Send Offload = 0: harmful"},
 		{"a table of a page", "HKLM\n\n| Key | Value | Effect |\n|---|---|---|\n| `TcpDelAckTicks` | `0` | none |",
-			tcpipParameters + "TcpDelAckTicks = 0: ignored"},
+			tcpipParameters + "Interfaces\\*\\TcpDelAckTicks = 0: ignored"},
 		{"a table with a type", "HKLM\n\n| Valeur | Type | Donnees |\n|---|:-:|---|\n" +
 			"| `NetworkThrottlingIndex` | REG_DWORD | `0xffffffff` |",
 			"registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
@@ -149,13 +180,13 @@ func TestWindowsForms(t *testing.T) {
 			"| Large Send Offload v2 (IPv4/IPv6) | Disabled |",
 			"adapter:*/Large Send Offload v2 (IPv4/IPv6) = Disabled: harmful"},
 		{"a sentence that sets it", "TCPNoDelay and set it also to 1 to disable nagling",
-			tcpipParameters + "TCPNoDelay = 1: ignored"},
+			tcpipParameters + "Interfaces\\*\\TCPNoDelay = 1: ignored"},
 		{"a hexadecimal value in a sentence", "create a DWORD and name it “NetworkThrottlingIndex” then set its " +
 			"Hexadecimal value to ffffffff", "registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
 		{"the value in the next sentence", "1. create a new REG_DWORD value named TcpTimedWaitDelay.\n" +
 			"2. Set the value to decimal 30, which is hex 1e.", tcpipParameters + "TcpTimedWaitDelay = 30: still-right"},
 		{"a type behind the value", "TCPNoDelay=1 (DWORD value, 1 to disable, not present by default)",
-			tcpipParameters + "TCPNoDelay = 1: ignored"},
+			tcpipParameters + "Interfaces\\*\\TCPNoDelay = 1: ignored"},
 		{"a value of TCP below another service",
 			`reg add HKLM\SYSTEM\CurrentControlSet\Services\AFD\Parameters /v Tcp1323Opts /t REG_DWORD /d 1 /f`,
 			`registry:HKLM\SYSTEM\CurrentControlSet\Services\AFD\Parameters\Tcp1323Opts = 1: ignored`},
@@ -173,7 +204,7 @@ func TestWindowsForms(t *testing.T) {
 		{"a value of the web server without a key", `SetString(HKEY_LOCAL_MACHINE, key, "MaxRequestBytes", "65536");`,
 			`registry:*\HTTP\Parameters\MaxRequestBytes = 65536: still-right`},
 		{"the meaning of a bare name", "netsh int ip show\nDisabledComponents 255",
-			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\DisabledComponents = 255: still-right`},
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\DisabledComponents = 255: harmful`},
 		{"the output of netsh in a variable", `$null = netsh int tcp set global rss=enabled`,
 			"netsh:tcp/rss = enabled: now-default"},
 		{"the other branch of a batch file", `if %X%==1 (netsh int tcp set global rss=enabled) else (netsh int tcp set ` +
@@ -234,7 +265,7 @@ func TestWindowsForms(t *testing.T) {
 		{"an item with a star", "Open regedit\n* Set the value of `SystemResponsiveness` to 0",
 			"registry:" + profile + `\SystemResponsiveness = 0: still-right`},
 		{"a type with its size", "Open regedit\n3. Create a new DWORD (32-bit) Value named `TCPNoDelay` and set it to 1.",
-			tcpipParameters + "TCPNoDelay = 1: ignored"},
+			tcpipParameters + "Interfaces\\*\\TCPNoDelay = 1: ignored"},
 		{"hex behind the number", "Open regedit\n- NetworkThrottlingIndex: set to `ffffffff` (hex)",
 			"registry:" + profile + `\NetworkThrottlingIndex = 4294967295: still-right`},
 		{"an arrow", "Set netsh int and the policy\n  → EnableTCPChimney = 1",

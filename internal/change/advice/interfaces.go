@@ -15,6 +15,7 @@ type interfaceFile struct {
 	keyfile bool   // a connection of NetworkManager (nm-settings-keyfile(5))
 	netplan bool   // netplan(5)
 	device  string // of the lines below it; empty: not said
+	route   string // destination of the routes below it
 }
 
 var (
@@ -98,7 +99,10 @@ func (r *reader) interfaceOption(device, setting, property, value string) bool {
 		if !ok || option == "" {
 			return false
 		}
-		r.ethtoolOption(option, device, name, onOff(value))
+		if option == "-K" || option == "-A" || strings.HasPrefix(name, "adaptive") { // the others are numbers
+			value = onOff(value)
+		}
+		r.ethtoolOption(option, device, name, value)
 	default:
 		return false
 	}
@@ -112,9 +116,7 @@ func (r *reader) ethtoolOption(option, device, name, value string) {
 
 // networkManagerSections are the groups of ethtool's options in NetworkManager, and the options of
 // the program that they are.
-var networkManagerSections = map[string]string{
-	"ring": "-G", "feature": "-K", "coalesce": "-C", "channels": "-L", "pause": "-A",
-}
+var networkManagerSections = table(`ring=-G feature=-K coalesce=-C channels=-L pause=-A`)
 
 // onOff writes the switches of files as ethtool has them.
 func onOff(value string) string {
@@ -168,6 +170,9 @@ func (r *reader) interfaceLine(text string) bool {
 			return r.netplanOption(m[1], strings.Trim(m[2], `"'`))
 		}
 	}
+	if r.nixLink(text) {
+		return true
+	}
 	m := keyLine.FindStringSubmatch(text)
 	if m == nil {
 		return false
@@ -175,9 +180,15 @@ func (r *reader) interfaceLine(text string) bool {
 	if _, ok := sysctlOS(m[1]); ok {
 		return false // a page goes on behind the file
 	}
+	kind := disciplines[r.section]
 	switch {
 	case !linkKey.MatchString(m[1]) && !r.of.keyfile:
 		return false
+	case kind != "": // its parameters are a program, as those of tc are
+		if n := len(r.advice.Settings) - 1; m[1] == "Parent" && m[2] != "root" && n >= 0 {
+			r.advice.Settings = r.advice.Settings[:n] // that of the head
+		}
+		return true
 	case r.section == "Link" || r.section == "Match" || r.section == "Network" || r.section == "Route":
 		return r.linkOption(m[1], strings.Trim(m[2], `"'`))
 	case r.of.keyfile && r.section != "":
@@ -195,9 +206,8 @@ func (r *reader) interfaceLine(text string) bool {
 }
 
 // keyfileSections are the sections of a connection whose other lines set nothing of speed.
-var keyfileSections = map[string]bool{"connection": true, "ipv4": true, "ipv6": true, "proxy": true, "ethernet": true,
-	"802-3-ethernet": true, "wifi": true, "wifi-security": true, "bond": true, "bridge": true, "bridge-port": true,
-	"vlan": true, "user": true, "infiniband": true, "802-1x": true, "match": true, "ethtool": true, "link": true}
+var keyfileSections = setOf(`connection ipv4 ipv6 proxy ethernet 802-3-ethernet wifi wifi-security bond bridge bridge-port vlan
+	user infiniband 802-1x match ethtool link`)
 
 // stanzaOption reads the options that ethtool's and Debian's hooks add to interfaces(5).
 func (r *reader) stanzaOption(name, value string) {
@@ -219,6 +229,11 @@ func (r *reader) netplanOption(name, value string) bool {
 	case value == "":
 		r.of.device = name
 		return false
+	case name == "to":
+		r.of.route = value
+		return false
+	case routeKeys[name] != "":
+		r.add(Linux, "route:"+cmp.Or(r.of.route, "default")+"/"+routeKeys[name], value)
 	case name == "mtu":
 		r.add(Linux, "link:*/mtu", value)
 	case strings.HasSuffix(name, "-offload"):
@@ -228,6 +243,11 @@ func (r *reader) netplanOption(name, value string) bool {
 	}
 	return true
 }
+
+// routeKeys are keys of a route in systemd.network(5) and in netplan(5), with the words of ip(8).
+var routeKeys = table(`InitialCongestionWindow=initcwnd InitialAdvertisedReceiveWindow=initrwnd QuickAck=quickack
+	MTUBytes=mtu TCPAdvertisedMaximumSegmentSize=advmss congestion-window=initcwnd
+	advertised-receive-window=initrwnd`)
 
 // linkOption reads an option of systemd.link(5) or systemd.network(5).
 func (r *reader) linkOption(name, value string) bool {
@@ -239,7 +259,11 @@ func (r *reader) linkOption(name, value string) bool {
 		if (name == "OriginalName" || name == "Name") && !strings.ContainsAny(value, " !") {
 			r.of.device = value
 		}
-	case name == "MTUBytes" && r.section == "Route":
+	case name == "Destination":
+		r.of.route = value
+	case routeKeys[name] != "" && r.section == "Route":
+		r.add(Linux, "route:"+cmp.Or(r.of.route, "default")+"/"+routeKeys[name], boolean(value))
+	case name == "TCPCongestionControlAlgorithm" || name == "FastOpenNoCookie":
 		r.unread()
 	case name == "TransmitChecksumOffload": // several bits, as ethtool's word has
 		r.ethtoolOption("-K", device, "tx", onOff(value))
@@ -247,14 +271,10 @@ func (r *reader) linkOption(name, value string) bool {
 		// the default
 	case corresponds && readable:
 		r.add(Linux, string(id), string(v))
-	case corresponds: // what the NIC has: max
+	case corresponds && value == "max": // what the NIC has
+		r.add(Linux, string(id), value)
+	case corresponds:
 		r.unread()
-	case name == "InitialCongestionWindow":
-		r.add(Linux, "route:default/initcwnd", value)
-	case name == "InitialAdvertisedReceiveWindow":
-		r.add(Linux, "route:default/initrwnd", value)
-	case name == "QuickAck":
-		r.add(Linux, "route:default/quickack", boolean(value))
 	case strings.Contains(name, "Coalesce") || strings.Contains(name, "Offload") || strings.HasSuffix(name, "Bytes") ||
 		name == "BitsPerSecond" || name == "Duplex" || name == "AutoNegotiation" || name == "Advertise":
 		r.unread()
@@ -262,13 +282,33 @@ func (r *reader) linkOption(name, value string) bool {
 	return true
 }
 
-// rcSwitches are switches of FreeBSD's rc.conf(5), and the sysctls that they set at boot.
-var rcSwitches = map[string]string{
-	"gateway_enable": "net.inet.ip.forwarding", "ipv6_gateway_enable": "net.inet6.ip6.forwarding",
-	"icmp_drop_redirect": "net.inet.icmp.drop_redirect", "icmp_bmcastecho": "net.inet.icmp.bmcastecho",
-	"tcp_extensions": "net.inet.tcp.rfc1323", "tcp_keepalive": "net.inet.tcp.always_keepalive",
-	"tcp_drop_synfin": "net.inet.tcp.drop_synfin",
+// A rule of udev(7) begins with what it asks for. ofNetwork is one for network interfaces, and
+// ruleAttribute what it writes into the directory of one.
+var (
+	ruleHead      = pattern.New(`^(?:ACTION|SUBSYSTEMS?|KERNELS?|DRIVERS?|ATTRS?\{[^}]*\}|ENV\{\w+\})[=!]="`)
+	ofNetwork     = pattern.New(`\bSUBSYSTEM=="net"|\bKERNEL=="(?:eth|en|wl)`)
+	ruleAttribute = pattern.New(`\bATTR\{([\w/-]+)\}\s*=\s*"([^"]+)"`)
+)
+
+// deviceRule reads the attributes that a rule of udev sets. Its programs are read as strings.
+func (r *reader) deviceRule(text string) bool {
+	if !ruleHead.MatchString(text) {
+		return false
+	}
+	if ofNetwork.MatchString(text) {
+		for _, m := range ruleAttribute.FindAllStringSubmatch(text, -1) {
+			r.written(m[2], "/sys/class/net/*/"+m[1])
+		}
+	}
+	r.quoted(text)
+	return true
 }
+
+// rcSwitches are switches of FreeBSD's rc.conf(5), and the sysctls that they set at boot.
+var rcSwitches = table(`gateway_enable=net.inet.ip.forwarding ipv6_gateway_enable=net.inet6.ip6.forwarding
+	icmp_drop_redirect=net.inet.icmp.drop_redirect icmp_bmcastecho=net.inet.icmp.bmcastecho
+	tcp_extensions=net.inet.tcp.rfc1323 tcp_keepalive=net.inet.tcp.always_keepalive
+	tcp_drop_synfin=net.inet.tcp.drop_synfin`)
 
 // rcOthers are variables of rc.conf that name, address and start something.
 var rcOthers = pattern.New(`^(?:hostname|defaultrouter|ipv6_defaultrouter|cloned_interfaces|` +
@@ -277,9 +317,58 @@ var rcOthers = pattern.New(`^(?:hostname|defaultrouter|ipv6_defaultrouter|cloned
 
 // rcVariable reads a variable of rc.conf other than those of interfaces.
 func (r *reader) rcVariable(name, value string) bool {
+	name = strings.TrimSuffix(name, "+") // sysrc kld_list+=tcp_rack
 	sysctl := rcSwitches[name]
 	if sysctl == "" || value == "" {
 		return rcOthers.MatchString(name)
 	}
 	return r.sysctl(sysctl, boolean(value))
+}
+
+// disciplines are the sections of systemd.network(5) for a queueing discipline, with the word of
+// tc(8). Those of classes and of shapers have no root of this kind.
+var disciplines = table(`FairQueueing=fq FairQueueingControlledDelay=fq_codel CAKE=cake ControlledDelay=codel PFIFO=pfifo
+	BFIFO=bfifo PFIFOFast=pfifo_fast PIE=pie FlowQueuePIE=fq_pie StochasticFairnessQueueing=sfq
+	NetworkEmulator=netem TokenBucketFilter=tbf HierarchyTokenBucket=htb`)
+
+// Options of NixOS for an interface: the sections of systemd.link as sets, and its MTU.
+var (
+	nixSection = pattern.New(`^(?:[\w."-]+\.)?(match|link|network)Config(?:\.(\w+))?\s*=\s*(.*)$`)
+	nixEntry   = pattern.New(`([A-Z]\w+)\s*=\s*("[^"]*"|\w+)\s*;`)
+	nixMTU     = pattern.New(`\b(?:interfaces\.)?(?:"([^"]+)"|([\w-]+))(?:\.|\s*=\s*\{\s*)mtu\s*=\s*(\d+);`)
+	nixModules = pattern.New(`^boot\.extraModprobeConfig\s*=\s*"(.*?)(?:\\n)?";`)
+)
+
+// nixLink reads an option of NixOS for an interface.
+func (r *reader) nixLink(text string) bool {
+	if m := nixMTU.FindStringSubmatch(text); m != nil {
+		r.add(Linux, "link:"+m[1]+m[2]+"/mtu", m[3])
+		return true
+	}
+	if m := nixModules.FindStringSubmatch(text); m != nil {
+		return r.moduleOptions(m[1])
+	}
+	m := nixSection.FindStringSubmatch(text)
+	if m == nil {
+		if r.nix && strings.HasPrefix(text, "}") {
+			r.section, r.nix = "", false
+		}
+		if !r.nix {
+			return false
+		}
+		m = []string{"", "", "", text}
+	}
+	if m[1] != "" {
+		r.section, r.nix = strings.ToUpper(m[1][:1])+m[1][1:], !strings.HasSuffix(m[3], ";")
+	}
+	if m[2] != "" {
+		m[3] = m[2] + " = " + m[3]
+	}
+	for _, e := range nixEntry.FindAllStringSubmatch(m[3], -1) {
+		r.linkOption(e[1], strings.NewReplacer(`"`, "", "true", "yes", "false", "no").Replace(e[2]))
+	}
+	if !r.nix {
+		r.section = ""
+	}
+	return true
 }

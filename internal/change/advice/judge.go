@@ -59,7 +59,8 @@ func openName(id string) bool {
 	if strings.HasPrefix(id, "registry:") {
 		last = id[strings.LastIndexByte(id, '\\')+1:]
 	}
-	return strings.Contains(last, "$") && !strings.HasPrefix(id, "route:") && !strings.HasPrefix(id, "qos:")
+	return (strings.Contains(last, "$") || formatted.MatchString(last)) && !strings.HasPrefix(id, "route:") &&
+		!strings.HasPrefix(id, "qos:")
 }
 
 // text holds the settings of a text as NAME=VALUE, for rules that depend on another setting.
@@ -160,9 +161,6 @@ func (t Target) judge(s Setting, usual OS, around text) Judgement {
 	return j
 }
 
-// aboveInterfaces is a value in the key above those of the interfaces.
-var aboveInterfaces = pattern.New(`(?i)^registry:.*\\tcpip6?\\parameters\\interfaces\\[^\\]+$`)
-
 // notNumber is a string of a text that gives a hexadecimal number without saying so.
 var notNumber = pattern.New(`(?i)^[0-9a-f]{0,10}[a-f][0-9a-f]{0,10}$`)
 
@@ -176,15 +174,8 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 	// less. Any other setting is in the catalogue, or unknown.
 	release := t.Release[j.For]
 	f, known := factOf(j.For, j.Knob)
-	if strings.HasPrefix(strings.ToUpper(j.Knob), `REGISTRY:HKCU\SYSTEM\`) {
-		j.Verdict, j.Why, j.Today = Ignored, "The wrong hive: drivers and services read HKLM.", "leave it out"
-		j.Source = "learn.microsoft.com: registry trees for devices and drivers"
-		return j
-	}
-	if aboveInterfaces.MatchString(j.Knob) {
+	if j.Why, j.Source = misplaced(j.Knob, value); j.Why != "" {
 		j.Verdict, j.Today = Ignored, "leave it out"
-		j.Why = "Nothing reads values of this key: each interface has a key of its own below it."
-		j.Source = "learn.microsoft.com: TCP/IP registry values"
 		return j
 	}
 	// A registry key in a variable: the name decides.
@@ -221,7 +212,8 @@ func (t Target) value(j Judgement, value string, around text) Judgement {
 	}
 	// The catalogue has only the disciplines that can be set without parameters; the kernel has
 	// many more.
-	if kind, _, _ := strings.Cut(j.Knob, ":"); listed && kind != knob.KindQdisc && f.Range == "" {
+	if kind, _, _ := strings.Cut(j.Knob, ":"); listed && kind != knob.KindQdisc && f.Range == "" &&
+		(value != "max" || kind != knob.KindEthtool) { // of systemd.link(5)
 		// A sysctl or a NIC answers EINVAL, and the old value stays: the advice has no effect, and
 		// nothing breaks.
 		var refused *knob.RangeError
@@ -368,6 +360,8 @@ var besideNetwork = map[OS][]string{
 		"sysctl:dev.cpu.", "sysctl:dev.hwpstate", "kldload:"},
 	NetBSD: {"sysctl:kern.", "sysctl:vm.", "sysctl:vfs.", "sysctl:security.", "sysctl:machdep.", "sysctl:ddb.",
 		"sysctl:proc.", "sysctl:hw."},
+	Darwin: {"sysctl:kern.", "sysctl:vm.", "sysctl:vfs.", "sysctl:security.", "sysctl:machdep.", "sysctl:debug.",
+		"sysctl:hw.", "sysctl:iogpu."},
 	Windows: {`registry:HKCU\Control Panel`, `registry:HKCU\Software`, `registry:HKLM\SYSTEM\CurrentControlSet\Control\`,
 		`registry:HKLM\SOFTWARE\Policies\Microsoft\Windows\WindowsUpdate`},
 }

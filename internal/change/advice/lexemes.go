@@ -35,6 +35,7 @@ func (l *literals) line(one line) {
 		l.stack[0].parts, l.stack[0].done = nil, 0
 	}
 	text = undoes.ReplaceAllString(bullet.ReplaceAllString(text, ""), "")
+	text = keyInBackquotes.ReplaceAllString(text, `"$1"`)
 	if m := pathOfYAML.FindStringSubmatch(text); m != nil && len(l.stack) == 1 {
 		text = m[1] + `: "` + m[2] + `"`
 	}
@@ -92,7 +93,9 @@ var (
 	commentOfAny = pattern.New(`(?i)^(?:#|//|;|'[^']*$|--\s|\*|/\*|<!--|rem\s|::)`)
 	// globalCall is a function of C++ without a namespace.
 	globalCall = pattern.New(`^::\w+\(`)
-	pathOfYAML = pattern.New(`(?i)^(\w+):\s+["']?((?:hk\w+:?\\|system\\|software\\)[^"',{}]*?)["']?$`)
+	// keyInBackquotes is a key as a raw string of Go.
+	keyInBackquotes = pattern.New("(?i)`((?:hk\\w+:?|system|software)\\\\[^`\n]{1,300})`")
+	pathOfYAML      = pattern.New(`(?i)^(\w+):\s+["']?((?:hk\w+:?\\|system\\|software\\)[^"',{}]*?)["']?$`)
 )
 
 func wordByte(c byte) bool {

@@ -55,21 +55,19 @@ func (l *literals) around() string {
 	return ""
 }
 
-// serviceOf is the service that a key belongs to.
-var serviceOf = pattern.New(`(?i)\\services\\\w+`)
-
 // near returns the key that was opened last, if it is not far: a guess, so that the key above those
-// of the interfaces stands for one of them, and not for a name of another service.
+// of the interfaces stands for one of them, and not for a name that belongs elsewhere.
 func (l *literals) near(at int, name string) string {
-	if at-l.keyLine > keyReaches || !keyOfNetwork.MatchString(l.lastKey) ||
-		serviceOf.FindString(strings.ToLower(registryNamed(name))) != serviceOf.FindString(strings.ToLower(l.lastKey)) &&
-			serviceOf.MatchString(registryNamed(name)) && strings.HasSuffix(l.lastKey, `\Interfaces`) {
+	if at-l.keyLine > keyReaches || !keyOfNetwork.MatchString(l.lastKey) {
 		return ""
 	}
-	if strings.HasSuffix(strings.ToLower(l.lastKey), `\interfaces`) {
-		return l.lastKey + `\*`
+	if !strings.HasSuffix(strings.ToLower(l.lastKey), `\interfaces`) {
+		return l.lastKey
 	}
-	return l.lastKey
+	if named := registryNamed(name); named != "" && !strings.Contains(named, `\Interfaces\`) {
+		return ""
+	}
+	return l.lastKey + `\*`
 }
 
 // keyFor returns the key of an argument: the nearest one before it, or that of the brackets around,

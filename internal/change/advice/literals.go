@@ -41,7 +41,7 @@ var (
 	fieldOfName  = pattern.New(`(?i)^(?:.*name|property|entry|setting|key|value)$`)
 	fieldOfValue = pattern.New(`(?i)^(?:(?:dsc_)?value_?|v|new_?|target_?|desired_?|recommended_?|optimi[sz]ed_?|` +
 		`appl(?:y|ied)_?|tweak(?:ed)?_?|` +
-		`enabled?_?|on_?|set_?|wanted_?|gaming_?)?(?:value|data|val|dword)(?:data|_?on)?$|` +
+		`active_?|enabled?_?|on_?|set_?|wanted_?|gaming_?)?(?:value|data|val|dword)(?:data|_?on)?$|` +
 		`^(?:desired|target|recommended|optimi[sz]ed|enabled?|apply|on|set_?to)$`)
 	joinsKeys = pattern.New(`(?i)format|join|concat|open|create`)
 
@@ -103,7 +103,8 @@ func (r *reader) literal(text string, lines []line) {
 	}
 	l := literals{stack: []bracket{{}}, keys: map[string]string{}, numbers: map[string]string{}}
 	for _, one := range lines {
-		if !r.script.power.body[one.number] {
+		// The key of a block over the keys below one is not the key of the block's commands.
+		if !r.script.power.body[one.number] && !strings.Contains(strings.ToLower(one.text), "$_.pspath") {
 			l.line(one)
 		}
 	}
@@ -140,7 +141,8 @@ func (r *reader) literal(text string, lines []line) {
 			for _, i := range before[at(f.name, n)] {
 				s := &r.advice.Settings[i]
 				known = true
-				if f.key != "" && s.Value == f.value && s.Knob == registryNamed(f.name) { // its key was a guess
+				// Its key was a guess.
+				if f.key != "" && s.Value == f.value && s.Knob == registryNamed(f.name) && !r.keyed[s.Line] {
 					s.Knob = full
 				}
 			}
@@ -151,7 +153,7 @@ func (r *reader) literal(text string, lines []line) {
 		case f.value == "":
 			missed[f.line] = texts[f.line]
 		default:
-			r.line, r.shown = line{f.line, ""}, shortened(texts[f.line])
+			r.line, r.shown = line{number: f.line}, shortened(texts[f.line])
 			r.add(Windows, full, f.value)
 			r.fromTable = true
 		}

@@ -33,12 +33,16 @@ func TestLiterals(t *testing.T) {
 			"foreach (var s in all.GetSubKeyNames())\n{\nusing var one = all.OpenSubKey(s, true);\n" +
 			"one?.SetValue(\"TcpAckFrequency\", 1, RegistryValueKind.DWord);\n}",
 			[]string{nic + "TcpAckFrequency = 1: still-right"}},
+		{"a table behind an opened key", "var all = Registry.LocalMachine.OpenSubKey(@\"" + key + "\\Interfaces\", true);\n" +
+			"var d = new Dictionary<string, int> {\n{ \"DefaultTTL\", 64 },\n{ \"TcpAckFrequency\", 1 },\n};\n" +
+			"foreach (var e in d) { Registry.SetValue(K, e.Key, e.Value); }",
+			[]string{tcpipParameters + "DefaultTTL = 64: still-right", nic + "TcpAckFrequency = 1: still-right"}},
 		{"a method of an opened key", "using (RegistryKey k = Registry.LocalMachine.OpenSubKey(\n" +
 			"@\"" + key + "\", true))\n{\n" +
 			"k.SetValue(\"TcpAckFrequency\", 1, RegistryValueKind.DWord);\n}",
 			[]string{tcpipParameters + "TcpAckFrequency = 1: ignored"}},
 		{"a reserved argument", `winreg.SetValueEx(k, "TCPNoDelay",      0, winreg.REG_DWORD, 1)`,
-			[]string{tcpipParameters + "TCPNoDelay = 1: ignored"}},
+			[]string{tcpipParameters + "Interfaces\\*\\TCPNoDelay = 1: ignored"}},
 		{"a zero before its type",
 			`("HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\DefaultTTL", 64, winreg.REG_DWORD),`,
 			[]string{tcpipParameters + "DefaultTTL = 64: still-right"}},
@@ -76,7 +80,7 @@ func TestLiterals(t *testing.T) {
 			[]string{tcpipParameters + "DefaultTTL = 64: still-right"}},
 		{"a value whose name is in the title", "registry_value { 'HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\" +
 			"Services\\Tcpip6\\Parameters\\DisabledComponents':\n ensure => present,\n type => dword,\n data => '0xFF',\n}",
-			[]string{`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\DisabledComponents = 255: still-right`}},
+			[]string{`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip6\Parameters\DisabledComponents = 255: harmful`}},
 		{"names with arrows below a key", "windows_registry 'HKLM\\SYSTEM\\CurrentControlSet\\Services\\Lanmanserver\\" +
 			"Parameters' do\n values 'MaxMpxCt' => 800, 'MaxWorkItems' => 00002000\n type :dword\nend",
 			[]string{`registry:HKLM\SYSTEM\CurrentControlSet\Services\Lanmanserver\Parameters\MaxMpxCt = 800: still-right`,

@@ -68,6 +68,22 @@ var (
 	dataCell = pattern.New("^[`*]*(0x[0-9a-fA-F]+|\\d+)\\b")
 )
 
+// keyWithData is a cell with a key, the name of a value below it and its data.
+var keyWithData = pattern.New("(?i)\\|\\s*[`*]*(hk(?:lm|cu|ey_\\w+):?\\\\[^|`=]*?\\w)[`*]*\\s*(?:=|:|→)\\s*[`*]*" +
+	"(?:dword:)?(0x[0-9a-f]+|\\d+)\\b[^|]*\\|")
+
+// keyCell reads a row that has such a cell.
+func (r *reader) keyCell(text string) bool {
+	if !r.windows || !strings.HasPrefix(text, "|") {
+		return false
+	}
+	m := keyWithData.FindStringSubmatch(text)
+	if m != nil {
+		r.add(Windows, "registry:"+registryPathOf(m[1]), number(m[2]))
+	}
+	return m != nil
+}
+
 // registryRow reads a row for a value of the registry, in a page about it.
 func (r *reader) registryRow(cells []string) bool {
 	m := nameCell.FindStringSubmatch(cells[0])
@@ -137,12 +153,19 @@ func (r *reader) tableHead(cells []string) {
 	}
 }
 
+// saidCell is a number at the head of a sentence about it.
+var saidCell = pattern.New("^(?:`(\\d+)`|(\\d+) is) [a-z]+ [a-zA-Z]")
+
 // cellsOf splits a row, without the bars at its ends, and takes backquotes off its cells.
 func cellsOf(text string) []string {
 	text = strings.Trim(strings.TrimSpace(text), "|")
 	var cells []string
 	for _, c := range strings.Split(text, "|") {
-		if c = strings.Trim(strings.TrimSpace(c), "`*"); c != "" || len(cells) > 0 {
+		c = strings.TrimSpace(c)
+		if m := saidCell.FindStringSubmatch(c); m != nil {
+			c = m[1] + m[2]
+		}
+		if c = strings.Trim(c, "`*"); c != "" || len(cells) > 0 {
 			cells = append(cells, c)
 		}
 	}

@@ -15,20 +15,18 @@ const (
 	Linux   OS = "linux"
 	FreeBSD OS = "freebsd"
 	NetBSD  OS = "netbsd"
+	Darwin  OS = "darwin"
 	Illumos OS = "illumos"
 	Solaris OS = "solaris"
 	Windows OS = "windows"
 )
 
-// Systems that are recognised and not judged: there are no facts about them, and those of FreeBSD
-// do not hold for them.
-const (
-	OpenBSD OS = "openbsd"
-	Darwin  OS = "darwin"
-)
+// OpenBSD is recognised and not judged: there are no facts about it, and those of FreeBSD do not
+// hold for it.
+const OpenBSD OS = "openbsd"
 
 // Systems lists every system that advice can be judged for.
-func Systems() []OS { return []OS{Linux, FreeBSD, NetBSD, Illumos, Solaris, Windows} }
+func Systems() []OS { return []OS{Linux, FreeBSD, NetBSD, Darwin, Illumos, Solaris, Windows} }
 
 // name is how users write the system, for sentences; the values of OS are for flags and documents.
 func (o OS) name() string {

@@ -1,22 +1,16 @@
 package advice
 
 import (
-	_ "embed"
 	"iter"
 	"slices"
 	"strings"
 	"sync"
 )
 
-// linuxNames are the sysctls below net of Linux 6.18, read from /proc/sys in a fresh network
-// namespace with bridge, connection tracking and MPTCP; an interface is a star. A line that ends in
-// a dot begins the names below it. Behind a name is its value there, unless that depends on memory,
-// on modules or on the host.
-//
-//go:embed facts/linux-names.txt
-var linuxNames string
-
-// linuxSysctls are these names and values.
+// linuxSysctls are the sysctls below net of Linux 6.18, read from /proc/sys in a fresh network
+// namespace with bridge, connection tracking and MPTCP; an interface is a star. In their file a
+// line that ends in a dot begins the names below it. Behind a name is its value there, unless that
+// depends on memory, on modules or on the host.
 type linuxSysctls struct {
 	trees    map[string][]string // names by the tree that they are in: the first two parts
 	defaults map[string]string   // values of a fresh namespace, by name
@@ -25,7 +19,7 @@ type linuxSysctls struct {
 var sysctlsOfLinux = sync.OnceValue(func() linuxSysctls {
 	all := linuxSysctls{map[string][]string{}, map[string]string{}}
 	head := ""
-	for line := range strings.Lines(linuxNames) {
+	for line := range strings.Lines(knowledge()["linux-names.txt"]) {
 		name, value, known := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if strings.HasSuffix(name, ".") {
 			head = name

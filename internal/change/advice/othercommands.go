@@ -53,6 +53,21 @@ func (r *reader) dladm(c, _ command) bool {
 	return true
 }
 
+// routeadm reads `routeadm -e ipv4-forwarding`, which is the property forwarding of ipadm
+// (routeadm(8)). Routing daemons are no settings.
+func (r *reader) routeadm(c, _ command) bool {
+	for i, w := range c.words[1:] {
+		state := table("-e=on -d=off")[w]
+		if state == "" || i+2 >= len(c.words) {
+			continue
+		}
+		if protocol, ok := strings.CutSuffix(c.words[i+2], "-forwarding"); ok {
+			r.add(Solaris, "ipadm:"+protocol+"/forwarding", state)
+		}
+	}
+	return true
+}
+
 // properties returns the NAME=VALUE of every -p. A list behind one -p (a=1,b=2) is one property
 // with a comma in its value to us: values of some properties hold commas themselves.
 func (r *reader) properties(c command, f func(name, value string)) {
@@ -65,9 +80,10 @@ func (r *reader) properties(c command, f func(name, value string)) {
 	}
 }
 
-// netshTags are names that netsh completes, as any beginning of a name (netsh(1) help: "tags").
-var netshTags = []string{"autotuninglevel", "congestionprovider", "ecncapability", "nonsackrttresiliency",
-	"maxsynretransmissions", "initialrto", "timestamps", "defaultcurhoplimit", "randomizeidentifiers"}
+// netshTags are names that netsh completes, as any beginning of a name (netsh(1) help: "tags"),
+// where another one begins in the same way, and the objects of set.
+var netshTags = []string{"autotuninglevel", "ecncapability", "maxsynretransmissions", "randomizeidentifiers"}
+var netshObjects = []string{"global", "heuristics", "supplemental", "subinterface", "interface", "security"}
 
 // supplemental are the values of `set supplemental TEMPLATE` in their order, when their names are
 // left out.
@@ -85,7 +101,7 @@ func (r *reader) netsh(c, _ command) bool {
 	}
 	for _, w := range all {
 		if !strings.Contains(w, "(") {
-			w = strings.TrimRight(w, ")") // of a batch file: (netsh …)
+			w = strings.TrimRight(w, "),") // of a batch file: (netsh …), and of a call of AutoHotkey
 		}
 		words = append(words, strings.ToLower(w))
 	}
@@ -112,6 +128,7 @@ func (r *reader) netsh(c, _ command) bool {
 	if context == "ipv4" {
 		context = "ip"
 	}
+	object = completed(object, netshObjects)
 	switch {
 	case strings.HasPrefix(object, "dynamicport"):
 		r.dynamicPorts(context, rest)
@@ -133,7 +150,7 @@ func (r *reader) netsh(c, _ command) bool {
 		name, value, ok := strings.Cut(w, "=")
 		switch {
 		case ok && name != "store" && name != "template" && name != "interface" && name != "name":
-			name = netshTag(name)
+			name = netshTag(context, name)
 			if object == "global" && notGlobal[name] {
 				name = "global." + name
 			}
@@ -141,7 +158,7 @@ func (r *reader) netsh(c, _ command) bool {
 		case !ok && object == "subinterface" && i == 1 && numbers.MatchString(w): // behind the interface
 			r.add(Windows, "netsh:"+context+"/mtu", w)
 		case !ok && object == "heuristics":
-			r.add(Windows, "netsh:"+context+"/heuristics", w)
+			r.add(Windows, "netsh:"+context+"/heuristics", netshWord(w))
 		case !ok && object == "supplemental":
 			if position >= 0 && position < len(supplemental) {
 				r.add(Windows, "netsh:"+context+"/"+supplemental[position], w)
@@ -156,9 +173,27 @@ func (r *reader) netsh(c, _ command) bool {
 	return true
 }
 
-// netshTag completes the beginning of a name.
-func netshTag(name string) string {
-	for _, full := range netshTags {
+// netshTag completes the beginning of a name: the shortest one that the facts know, as fastopen
+// and fastopenfallback begin alike.
+func netshTag(context, name string) string {
+	context = "netsh:" + context + "/"
+	if full := completed(name, netshTags); full != name || factsByName()[context+name] != nil {
+		return full
+	}
+	best := name
+	for id := range factsByName() {
+		full, ok := strings.CutPrefix(id, context)
+		if ok && len(name) >= 3 && strings.HasPrefix(full, name) && (best == name || len(full) < len(best) ||
+			len(full) == len(best) && full < best) {
+			best = full
+		}
+	}
+	return best
+}
+
+// completed returns the word of a list that begins with a name of three letters or more.
+func completed(name string, words []string) string {
+	for _, full := range words {
 		if len(name) >= 3 && strings.HasPrefix(full, name) {
 			return full
 		}
@@ -168,14 +203,14 @@ func netshTag(name string) string {
 
 // notGlobal are options that an interface or a template has, and the whole system has not, or no
 // longer.
-var notGlobal = map[string]bool{"congestionprovider": true, "forwarding": true, "advertise": true, "mtu": true,
-	"nud": true, "metric": true, "weakhostsend": true, "weakhostreceive": true, "routerdiscovery": true,
-	"retransmittime": true}
+var notGlobal = setOf(`congestionprovider forwarding advertise mtu nud metric weakhostsend weakhostreceive routerdiscovery
+	retransmittime`)
 
 // netshWord completes the beginning of the words that switches and the level of auto-tuning have:
 // dis, en, high.
 func netshWord(value string) string {
-	for _, full := range []string{"disabled", "enabled", "highlyrestricted", "restricted", "experimental"} {
+	for _, full := range []string{"disabled", "enabled", "highlyrestricted", "restricted", "experimental",
+		"initialwindow"} {
 		if len(value) < len(full)-1 && value != "" && strings.HasPrefix(full, value) {
 			return full
 		}
@@ -253,11 +288,19 @@ const nicClass = `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11c
 // nicLoop is a loop of a batch file over what reg finds below that key.
 var nicLoop = pattern.New(`(?i)for\s+/f[^\n]*?(%%\w)\s+in\s*\([^\n]*reg(?:\.exe)?\s+query[^\n]*\{4d36e972-`)
 
+// loopWithinLoop is a loop over what reg finds in a key that a loop around it has.
+var loopWithinLoop = pattern.New(`(?i)for\s+/f[^\n]*?(%%\w)\s+in\s*\([^\n]*reg(?:\.exe)?\s+query\s+"?(%%\w)"?\s`)
+
 // nicKeys returns the variables of such loops, in small letters.
 func nicKeys(text string) map[string]bool {
 	keys := map[string]bool{}
 	for _, m := range nicLoop.FindAllStringSubmatch(text, -1) {
 		keys[strings.ToLower(m[1])] = true
+	}
+	if len(keys) > 0 {
+		for _, m := range loopWithinLoop.FindAllStringSubmatch(text, -1) {
+			keys[strings.ToLower(m[1])] = keys[strings.ToLower(m[1])] || keys[strings.ToLower(m[2])]
+		}
 	}
 	return keys
 }
@@ -339,4 +382,4 @@ func (r *reader) linkSet(words []string) {
 }
 
 // linkSettings are words for settings, which a command without an interface has in its place.
-var linkSettings = map[string]bool{"mtu": true, "txqueuelen": true, "qlen": true, "txqlen": true}
+var linkSettings = setOf(`mtu txqueuelen qlen txqlen`)

@@ -20,15 +20,27 @@ func Parse(data []byte) (Advice, error) {
 		used:       usedVariables(text),
 		tuned:      sysctlSection.MatchString(text),
 		nicKeys:    nicKeys(text),
+		keyed:      map[int]bool{},
 		writesKeys: writesByName.MatchString(text),
 		windows:    aboutRegistry.MatchString(text),
 		of:         interfaceFile{keyfile: keyfileHead.MatchString(text), netplan: netplanHead.MatchString(text)},
 	}
 	lines, physical := logicalLines(text)
+	lines = joinLists(text, lines)
 	r.advice.Lines = physical
 	r.script, r.unprompted = newScript(text, lines), calls(lines)
+	run := workedOut(text, lines, r.script.power.body)
+	lines = repeatedLines(text, lines)
 	for _, l := range lines {
 		r.line, r.shown = l, shortened(l.text)
+		if commands := run[l.number]; commands != nil {
+			r.script.powerLines(l.text) // its braces count
+			for _, c := range commands {
+				r.line.text = c
+				r.read()
+			}
+			continue
+		}
 		if r.script.body[l.number] || r.script.power.body[l.number] {
 			continue // its calls are read
 		}
@@ -60,13 +72,16 @@ type reader struct {
 	place       string          // key that a script of PowerShell has gone to
 	section     string          // [section] of an ini file, without the part behind a dot
 	of          interfaceFile   // files of interfaces
+	nix         bool            // within one of its sets for an interface
 	tuned       bool            // the sections are those of a TuneD profile
 	valueColumn int             // of the present table; 0: the column behind the name
 	pending     string          // sysctl whose value follows
-	nested      int             // commands within commands, and strings within strings
+	nest        nest            // what lines above have said about settings that go on below
+	depth       int             // commands within commands, and strings within strings
 	fromTable   bool            // a table of values of the registry has been read
 	writesKeys  bool            // the text writes values of the registry
 	nicKeys     map[string]bool // variables of loops of a batch file that are keys of NICs
+	keyed       map[int]bool    // lines that have a key of the registry when they are written out
 	dwordOf     string          // value of the registry whose number may follow
 	windows     bool            // the text is about the registry or NICs of Windows
 	line        line
@@ -113,8 +128,8 @@ func (r *reader) add(o OS, name, value string) {
 		return
 	}
 	// The star marks the keywords of NICs that Microsoft has standardised, wherever the key is from.
-	if key, keyword, ok := strings.Cut(name, `\*`); ok && isRegistry && !strings.HasPrefix(keyword, `\`) &&
-		!strings.Contains(strings.ToLower(key), "{4d36e972") {
+	if key, keyword, ok := strings.Cut(name, `\*`); ok && isRegistry && !strings.ContainsAny(keyword, `\*`) &&
+		!strings.Contains(strings.ToLower(key), "{4d36e972") && !strings.Contains(strings.ToLower(key), `\enum\`) {
 		name = "registry:" + nicClass + `\*` + keyword
 	}
 	r.advice.Settings = append(r.advice.Settings, Setting{
@@ -127,7 +142,16 @@ func (r *reader) add(o OS, name, value string) {
 func (r *reader) read() {
 	// Manual pages write a number sign for the number of a device: dev.ix.#.fc.
 	text := strings.ReplaceAll(r.line.text, ".#.", ".*.")
+	if r.windows { // NAME: 10 → 20 changes the one into the other
+		text = changes.ReplaceAllString(text, "$1$2")
+	}
+	if settingCommands.MatchString(text) { // the id of a state of Salt
+		text = strings.TrimSuffix(text, ":")
+	}
 	if text == "" || r.registry(text) || r.sectionHead(text) || fence(text) {
+		return
+	}
+	if r.nested(text) || r.task(text) || r.deviceRule(text) || r.keyCell(text) {
 		return
 	}
 	if item := bullet.ReplaceAllString(text, ""); item != text && r.item(item) {
@@ -163,11 +187,13 @@ func (r *reader) read() {
 	if r.assignsVariable(text) {
 		return
 	}
-	if unitSections[r.section] && unitKey.MatchString(text) || modulesOfNix.MatchString(text) {
+	if (unitSections[r.section] || strings.HasSuffix(r.section, "Class")) && unitKey.MatchString(text) ||
+		strings.HasPrefix(text, "GRUB_") || modulesOfNix.MatchString(text) {
 		return
 	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") &&
-		!headOfBlock.MatchString(text) && !readsRegistry.MatchString(text) && !listOfKeys.MatchString(text) ||
+		!headOfBlock.MatchString(text) && !saysInWords(text) && !readsRegistry.MatchString(text) &&
+		!listOfKeys.MatchString(text) ||
 		mentions(text) || tableOfNet.MatchString(text) || hidden.MatchString(text) {
 		r.unread()
 	}
@@ -189,6 +215,9 @@ func fence(text string) bool {
 		text == "~~~"
 }
 
+// changes is a name, what its value is and what it becomes, in a page.
+var changes = pattern.New(`^((?:[-*+]\s+)?[*` + "`" + `]*[A-Z]\w+[*` + "`" + `]*:\s*)\w+\s*(?:→|->)\s*(\w+\b.*)$`)
+
 // assignsVariable reports whether a line sets a variable of a script and nothing else: IF=eth0 at
 // the head of half of all tuning scripts.
 func (r *reader) assignsVariable(text string) bool {
@@ -208,12 +237,12 @@ func (r *reader) commands(commands []command) bool {
 	// All of them are asked, also behind one that was understood: modprobe e1000 && ethtool -G eth0
 	// rx 4096.
 	const most = 8
-	if r.nested >= most {
+	if r.depth >= most {
 		r.unread()
 		return true
 	}
-	r.nested++
-	defer func() { r.nested-- }()
+	r.depth++
+	defer func() { r.depth-- }()
 	known := false
 	for i, c := range commands {
 		var from command
@@ -245,9 +274,27 @@ var modulesOfNix = pattern.New(`^boot\.(?:initrd\.)?(?:available)?[kK]ernelModul
 // and text after it.
 var looksLikeSetting = pattern.New(`^[\w./:*-]+\s*=\s*\S`)
 
+// saysInWords reports whether a line gives a name something in quotes that no setting of the
+// network takes: a title, a path, the name of a program. Switches and numbers in quotes set.
+func saysInWords(text string) bool {
+	m := inWords.FindStringSubmatch(text)
+	return m != nil && !strings.Contains(m[1], ".") && !strings.HasPrefix(strings.ToLower(m[1]), "registry") &&
+		!switchWord.MatchString(m[2]) ||
+		ofServices.MatchString(text)
+}
+
+var (
+	inWords    = pattern.New(`^([\w.-]+)\s*=\s*["']([A-Za-z/][^"'=]*)["'][;,]?$`)
+	switchWord = pattern.New(`(?i)^(?:on|off|yes|no|true|false|enabled?|disabled?|auto|full|half)$|\d`)
+	// ofServices is a line of rc.conf or loader.conf about a program, the console or the menu, or
+	// one of ifcfg files, of networkd or of NixOS that names and addresses.
+	ofServices = pattern.New(`^(?:\w+_(?:enable|flags|program|delay)|boot_\w+|comconsole_\w+|beastie_\w+|loader_\w+)=|` +
+		`^(?:NAME|Name|ONBOOT|NM_CONTROLLED|DEFROUTE|USERCTL|DHCP|address|slaves|networking\.use\w+|dhcp\w+\.\w+)\s*=`)
+)
+
 // headOfBlock begins a list, a set or a text of Nix or another language; its content is on lines
 // of its own, or has no number.
-var headOfBlock = pattern.New(`^[A-Za-z_]\w*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
+var headOfBlock = pattern.New(`^[A-Za-z_][\w.]*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
 
 // listOfKeys is a list with the key of the registry that lines below it are about.
 var listOfKeys = pattern.New(`(?i)^\w+\s*=\s*\[\s*@?r?["']hk\w+\\[^"']*["']\s*\],?$`)
@@ -284,6 +331,9 @@ func (r *reader) uncommented(text string) ([]command, bool) {
 	if p := prompt.FindString(text); p != "" && !r.isScript {
 		rest := splitCommands(text[len(p):])
 		first, _, _ := strings.Cut(text[1:], " ")
+		if p[0] == '#' && unpromptable.MatchString(text[len(p):]) {
+			return nil, false
+		}
 		if len(rest) > 0 && (p != "#" || !r.unprompted[first]) && commandTable(rest[0].unwrap().name()) != nil {
 			return rest, true
 		}
@@ -296,14 +346,16 @@ func (r *reader) uncommented(text string) ([]command, bool) {
 	return splitCommands(text), true
 }
 
+// unpromptable is a command of Windows, where # is no prompt, or a resource of Puppet.
+var unpromptable = pattern.New(`(?i)^(?:reg|netsh|(?:set|new|enable|disable)-\w+)(?:\.exe)?\s|^sysctl\s+\{`)
+
 // runner is the name of a function of a script that runs the command behind it. It is in small
 // letters, which a sentence does not begin with.
 var runner = pattern.New(`^(?:run|exec|execute|safe|try|retry|quiet|silent|do)(?:_\w+)?$`)
 
 // unitSections are sections of systemd's units whose other lines set nothing of the network.
-var unitSections = map[string]bool{"Unit": true, "Service": true, "Install": true, "Timer": true, "Socket": true,
-	"CAN": true, "Address": true, "DHCP": true, "DHCPv4": true, "DHCPv6": true, "IPv6AcceptRA": true, "NetDev": true,
-	"VLAN": true, "Bond": true, "WireGuard": true, "WireGuardPeer": true, "RoutingPolicyRule": true}
+var unitSections = setOf(`Unit Service Install Timer Socket CAN Address DHCP DHCPv4 DHCPv6 IPv6AcceptRA NetDev VLAN Bond
+	WireGuard WireGuardPeer RoutingPolicyRule`)
 
 // unitKey is a key of a unit. A script that writes one goes on behind it with lines of its own.
 var unitKey = pattern.New(`^[A-Z][A-Za-z]+\s*=`)

@@ -1,47 +1,39 @@
 package advice
 
 import (
-	"maps"
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/linerate/linerate/internal/base/pattern"
-	"github.com/linerate/linerate/internal/base/sorting"
 )
 
 // powerScript is what a text of PowerShell or a batch file says about its own tables, lists and
 // loops. As in script, nothing is executed.
 type powerScript struct {
-	splats map[string]string              // tables that a command takes as its parameters, as these
-	lists  map[string][]string            // lists of literal words
-	tables map[string][]map[string]string // lists of tables, without those of keys of the registry
-	body   map[int]bool                   // lines of tables that are read where they are used
-	loops  []powerLoop                    // open at the present line
-	depth  int                            // of braces
+	lists map[string][]string // lists of literal words
+	body  map[int]bool        // lines of tables that are read where they are used
+	loops []powerLoop         // open at the present line
+	depth int                 // of braces
+
 }
 
 // powerLoop is an open loop over literal words.
 type powerLoop struct {
 	name  string // with its sign: $name, %%i
 	items []string
-	rows  []map[string]string // of a list of tables, in place of the items
-	used  *regexp.Regexp      // its name in a line
-	depth int                 // of the braces around it
+	open  int            // brackets within that of a batch file
+	used  *regexp.Regexp // its name in a line
+	depth int            // of the braces around it
 }
 
 // quotedList are strings with commas between them.
 const quotedList = `(?:"[^"]*"|'[^']*')(?:\s*,\s*(?:"[^"]*"|'[^']*'))*`
 
 var (
-	// splatted is the use of a table as parameters: Set-NetTCPSetting @name.
-	splatted   = pattern.New(`\s@([A-Za-z_]\w*)\b`)
-	powerTable = pattern.New(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*(?:\[ordered\])?@\{\s*(.*)$`)
-	powerList  = pattern.New(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*@\(\s*(.*)$`)
-	plainList  = pattern.New(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*((?:"[^"$]*"|'[^']*')(?:\s*,\s*(?:"[^"$]*"|'[^']*'))+)$`)
-	tablePair  = pattern.New(`["']?\b([A-Za-z]\w*)["']?\s*=\s*("[^"]*"|'[^']*'|[$\w.-]+)`)
-	// pathOfRow is a command with a key of its own for the names of a table.
-	pathOfRow = pattern.New(`(?i)-path\s+["']?hk\w+:?\\.*-name\s+\$\w+\.\w`)
+	powerList = pattern.New(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*@\(\s*(.*)$`)
+	plainList = pattern.New(`^\$(?:\w+:)?([A-Za-z_]\w*)\s*=\s*((?:"[^"$]*"|'[^']*')(?:\s*,\s*(?:"[^"$]*"|'[^']*'))+)$`)
 	listWord  = pattern.New(`"([^"$]*)"|'([^']*)'`)
 
 	// powerCommand is a command of PowerShell in the quotes of another shell.
@@ -59,8 +51,8 @@ var (
 
 	// undoes is an entry of a table that takes back what another one sets, on one line or on several.
 	undoes = pattern.New(`(?i)(?:^|[\s;,{])["']?\w*(?:undo|revert|restore|rollback)\w*["']?\s*[=:]\s*` +
-		`(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|"(?:[^"\\]|\\.)*"|'[^']*'|` + "`[^`]*`)")
-	undoesBelow = pattern.New(`(?i)^["']?(?:undo|revert|restore|rollback)\w*["']?\s*[=:]\s*(?:\{|` + "`" + `)$`)
+		`(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}|\[[^\[\]]*\]|"(?:[^"\\]|\\.)*"|'[^']*'|` + "`[^`]*`)")
+	undoesBelow = pattern.New(`(?i)^["']?(?:undo|revert|restore|rollback)\w*["']?\s*[=:]\s*(?:\{|@?[(\[]|` + "`" + `)$`)
 
 	// foreachHead begins a loop of PowerShell, forHead one of a batch file.
 	foreachHead = pattern.New(`(?i)^foreach\s*\(\s*(\$\w+)\s+in\s+(@\([^()]*\)|\$\w+|` + quotedList +
@@ -68,6 +60,13 @@ var (
 	pipedList = pattern.New(`(?i)^(@\([^()]*\)|\$\w+|` + quotedList + `|@\(\s*` + quotedList + `\s*\))\s*\|\s*` +
 		`(?:foreach-object|foreach|%)\s*\{\s*(.*)$`)
 	forHead = pattern.New(`(?i)^@?for\s+(%%\w)\s+in\s*\(([^()'` + "`" + `*?]+)\)\s*do\s*(.*)$`)
+
+	// forKeys is a loop of a batch file over the keys below one.
+	forKeys = pattern.New(`(?i)^@?for\s+/f\s.*?(%%\w)\s+in\s*\(\s*['` + "`" + `]reg(?:\.exe)?\s+query\s+(?:"(hk[^"]+)"|` +
+		`(hk[^\s"']+)).*['` + "`" + `]\s*\)\s*do\s*(.*)$`)
+	asksRegistry = pattern.New(`(?i)^@?for\s+/f\s.*\breg(?:\.exe)?\s+query\s+"?[%!]`)
+	// valueQuery asks for a value, so that what comes is no key.
+	valueQuery = pattern.New(`(?i)\s/v\s|tokens=[2-9]`)
 
 	// keyAssigned is a key of the registry that a variable holds from here on.
 	keyAssigned = pattern.New(`(?i)^(?:@?set\s+"?|\$(?:script:|global:)?)([a-z_]\w*)\s*=\s*` +
@@ -79,92 +78,58 @@ var (
 
 // newPowerScript looks for the tables and the lists of a text.
 func newPowerScript(text string, lines []line) powerScript {
-	p := powerScript{splats: map[string]string{}, lists: map[string][]string{}, body: map[int]bool{},
-		tables: map[string][]map[string]string{}}
-	used := map[string]bool{}
-	for _, m := range splatted.FindAllStringSubmatch(text, -1) {
-		used[m[1]] = true
-	}
-	head := 0
+	p := powerScript{lists: map[string][]string{}, body: map[int]bool{}}
 	for i, l := range lines {
 		if undoesBelow.MatchString(l.text) {
 			p.undone(l.text, lines[i+1:])
 		}
-		if m := powerTable.FindStringSubmatch(l.text); m != nil && used[m[1]] {
-			p.splat(m[1], m[2], lines[i:])
-		}
 		if m := powerList.FindStringSubmatch(l.text); m != nil {
-			if p.lists[m[1]] = listOf(m[2], lines[i+1:]); p.lists[m[1]] == nil {
-				p.tables[m[1]], head = tablesIn(m[2], lines[i+1:]), i
+			if p.lists[m[1]] = listOf(m[2], lines[i+1:]); p.lists[m[1]] != nil && strings.Contains(text, " in $"+m[1]+")") {
+				p.words(m[1], lines[i:])
 			}
 		}
 		if m := plainList.FindStringSubmatch(l.text); m != nil {
 			p.lists[m[1]] = listOf(m[2], nil)
 		}
-		// A loop over the table before it.
-		if m := foreachHead.FindStringSubmatch(l.text); m != nil && len(p.tables[strings.TrimPrefix(m[2], "$")]) > 0 &&
-			i-head < mostLines {
-			p.keyInLoop(lines[head:i], lines[i:])
-		}
 	}
 	return p
 }
 
-// undone leaves out the lines of a block that takes settings back, up to its end.
-func (p *powerScript) undone(head string, lines []line) {
-	depth := 1
+// words notes that the words of a list are read where a loop uses them: two of them side by side
+// are no name and value. A list of commands is read where it stands.
+func (p *powerScript) words(name string, lines []line) {
+	for _, w := range p.lists[name] {
+		if strings.Contains(w, " ") {
+			return
+		}
+	}
 	for i := range min(len(lines), mostLines) {
-		t := lines[i].text
-		if strings.HasSuffix(head, "`") && strings.HasPrefix(t, "`") {
-			return
-		}
-		if depth += strings.Count(t, "{") - strings.Count(t, "}"); depth <= 0 && strings.HasSuffix(head, "{") {
-			return
-		}
 		p.body[lines[i].number] = true
+		if closing(strings.TrimPrefix(lines[i].text, "$"+name+" = @(")) >= 0 {
+			return
+		}
 	}
 }
 
-// keyInLoop notes that the rows of a table are read where a loop uses them, because it has the key
-// that they are below.
-func (p *powerScript) keyInLoop(rows, loop []line) {
-	const reach = 12
-	for i := range min(len(loop), reach) {
-		if !pathOfRow.MatchString(loop[i].text) {
-			continue
+// undone leaves out the lines of a block that takes settings back, up to its end.
+func (p *powerScript) undone(head string, lines []line) {
+	opened, depth := head[len(head)-1:], 1
+	closes := string("}])`"[strings.Index("{[(`", opened)])
+	for i := range min(len(lines), mostLines) {
+		t := lines[i].text
+		if opened == "`" && strings.HasPrefix(t, opened) {
+			return
 		}
-		for _, l := range rows {
-			p.body[l.number] = true
+		if depth += strings.Count(t, opened) - strings.Count(t, closes); depth <= 0 && opened != "`" {
+			return
 		}
+		p.body[lines[i].number] = true
 	}
 }
 
 const (
-	mostLines    = 60   // of a table or a list
-	longestSplat = 2048 // bytes of the parameters that a table becomes
+	mostLines = 60 // of a table or a list
 )
-
-// splat takes the pairs of a table up to its end as parameters.
-func (p *powerScript) splat(name, rest string, lines []line) {
-	var words []string
-	for i := range min(len(lines), mostLines) {
-		t := lines[i].text
-		if i == 0 {
-			t = rest
-		}
-		inner, closed := strings.CutSuffix(strings.TrimSpace(t), "}")
-		for _, m := range tablePair.FindAllStringSubmatch(inner, -1) {
-			words = append(words, "-"+m[1], m[2])
-		}
-		p.body[lines[i].number] = true
-		if closed {
-			if all := strings.Join(words, " "); len(all) <= longestSplat {
-				p.splats[name] = all
-			}
-			return
-		}
-	}
-}
 
 // listOf returns the strings of a list up to its end; nothing if it holds anything else.
 func listOf(rest string, lines []line) []string {
@@ -207,32 +172,6 @@ func closing(text string) int {
 	return -1
 }
 
-// tablesIn returns the tables of a list, each on one line; nothing if they have keys of the
-// registry, which are read where they stand.
-func tablesIn(rest string, lines []line) []map[string]string {
-	var rows []map[string]string
-	for i := range min(len(lines), mostLines) + 1 {
-		row := map[string]string{}
-		if at := strings.Index(rest, "@{"); at >= 0 {
-			for _, m := range tablePair.FindAllStringSubmatch(rest[at:], -1) {
-				value := strings.Trim(m[2], `"'`)
-				if isKey(value) {
-					return nil
-				}
-				row[m[1]] = value
-			}
-			if rows = append(rows, row); len(row) == 0 { // on lines of its own
-				return nil
-			}
-		}
-		if strings.HasPrefix(rest, ")") || i == len(lines) || i == mostLines {
-			break
-		}
-		rest = lines[i].text
-	}
-	return rows
-}
-
 // items returns the words that a loop goes over, if they are literal.
 func (p *powerScript) items(list string) []string {
 	if name, ok := strings.CutPrefix(list, "$"); ok {
@@ -269,22 +208,20 @@ func (s *script) powerParts(text string) []string {
 	if m := selectedName.FindStringSubmatch(text); m != nil {
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "$_.DisplayName", m[1]), "$_.RegistryKeyword", m[1])
 	}
-	if at := splatted.FindStringSubmatchIndex(text); at != nil && s.left > 0 {
-		if words := p.splats[text[at[2]:at[3]]]; words != "" {
-			text = text[:at[2]-1] + words + text[at[1]:]
-		}
-	}
 	if s.left < 0 {
 		return []string{text}
+	}
+	if asksRegistry.MatchString(text) { // reg query "%KEY%"
+		text = substitute(substitute(text, s.constants), s.paths)
 	}
 	s.keys(text)
 	if m := forHead.FindStringSubmatch(text); m != nil {
 		return p.loop(m[1], strings.FieldsFunc(m[2], func(c rune) bool { return c == ' ' || c == ',' || c == '\t' }), m[3])
 	}
-	if m := foreachHead.FindStringSubmatch(text); m != nil && len(p.tables[strings.TrimPrefix(m[2], "$")]) > 0 {
-		p.depth++
-		p.loops = append(p.loops, powerLoop{name: m[1], rows: p.tables[m[2][1:]], depth: p.depth})
-		return p.each(m[3])
+	if m := forKeys.FindStringSubmatch(text); m != nil && !valueQuery.MatchString(text) &&
+		!strings.Contains(strings.ToLower(m[2]+m[3]), `\control\class\`) { // those are NICs
+		key := strings.Trim(cmp.Or(m[2], m[3]), `\ `)
+		return p.loop(m[1], []string{key + `\*`}, m[4])
 	}
 	if m := foreachHead.FindStringSubmatch(text); m != nil && p.items(m[2]) != nil {
 		p.depth++
@@ -294,7 +231,11 @@ func (s *script) powerParts(text string) []string {
 		p.depth++
 		return p.loop("$_", p.items(m[1]), m[2])
 	}
-	return p.each(text)
+	out := p.each(text)
+	if len(out) == 1 && out[0] != text {
+		s.keys(out[0]) // set "key=%%k"
+	}
+	return out
 }
 
 // loop opens a loop, and returns its lines if it ends on its own.
@@ -305,9 +246,9 @@ func (p *powerScript) loop(name string, items []string, rest string) []string {
 	for i, w := range items {
 		items[i] = strings.Trim(w, `"'`)
 	}
-	batch := strings.HasPrefix(name, "%%")
+	batch, outer := strings.HasPrefix(name, "%%"), len(p.loops)
 	p.loops = append(p.loops, powerLoop{name: name, items: items, depth: p.depth,
-		used: regexp.MustCompile(regexp.QuoteMeta(name) + `(?:\b|$)`)})
+		used: regexp.MustCompile(strings.Replace(regexp.QuoteMeta(name), `%%`, `%%(?:~[dfnpsx]*)?`, 1) + `(?:\b|$)`)})
 	if batch && strings.HasPrefix(rest, "(") {
 		rest = strings.TrimSpace(rest[1:])
 		if inner, ok := strings.CutSuffix(rest, ")"); ok {
@@ -318,7 +259,7 @@ func (p *powerScript) loop(name string, items []string, rest string) []string {
 	}
 	out := p.each(rest)
 	if batch {
-		p.loops = p.loops[:len(p.loops)-1]
+		p.loops = p.loops[:min(outer, len(p.loops))]
 	}
 	return out
 }
@@ -327,10 +268,6 @@ func (p *powerScript) loop(name string, items []string, rest string) []string {
 func (p *powerScript) each(text string) []string {
 	all := []string{text}
 	for _, l := range p.loops {
-		if l.rows != nil {
-			all = eachRow(all, l)
-			continue
-		}
 		at := l.used
 		if !at.MatchString(text) || len(all)*len(l.items) > mostItems {
 			continue
@@ -345,8 +282,12 @@ func (p *powerScript) each(text string) []string {
 	}
 	p.depth += strings.Count(text, "{") - strings.Count(text, "}")
 	for n := len(p.loops); n > 0; n-- {
-		l := p.loops[n-1]
-		if strings.HasPrefix(l.name, "%%") && text != ")" || !strings.HasPrefix(l.name, "%%") && p.depth >= l.depth {
+		l := &p.loops[n-1]
+		if strings.HasPrefix(l.name, "%%") {
+			if l.close(text); l.open >= 0 {
+				break
+			}
+		} else if p.depth >= l.depth {
 			break
 		}
 		p.loops = p.loops[:n-1]
@@ -357,9 +298,20 @@ func (p *powerScript) each(text string) []string {
 	return all
 }
 
+// close counts the brackets of a line of a batch file: a bracket at its begin closes a block, and
+// one at its end opens one.
+func (l *powerLoop) close(text string) {
+	if strings.HasPrefix(text, ")") {
+		l.open--
+	}
+	if strings.HasSuffix(text, "(") && l.open >= 0 {
+		l.open++
+	}
+}
+
 // putIn puts an item in the places of a name; one with blanks stays one word outside quotes.
 func putIn(text string, name *regexp.Regexp, item string) string {
-	if !strings.Contains(item, " ") {
+	if !strings.ContainsAny(item, ` \`) {
 		return name.ReplaceAllLiteralString(text, item)
 	}
 	var out strings.Builder
@@ -377,27 +329,6 @@ func putIn(text string, name *regexp.Regexp, item string) string {
 	}
 	out.WriteString(text[from:])
 	return out.String()
-}
-
-// eachRow repeats lines for the tables of a loop whose fields they use: $name.Field.
-func eachRow(all []string, l powerLoop) []string {
-	var next []string
-	for _, t := range all {
-		if !strings.Contains(t, l.name+".") || len(next)+len(l.rows) > mostItems {
-			next = append(next, t)
-			continue
-		}
-		for _, row := range l.rows {
-			fields := slices.Collect(maps.Keys(row))
-			sorting.StableFunc(fields, func(a, b string) int { return len(b) - len(a) })
-			one := t
-			for _, field := range fields { // the longest first, since one may begin another
-				one = strings.ReplaceAll(one, l.name+"."+field, `"`+row[field]+`"`)
-			}
-			next = append(next, one)
-		}
-	}
-	return next
 }
 
 // keys notes which key of the registry a variable holds from here on.
@@ -473,9 +404,13 @@ var (
 	oneOfTwo = pattern.New(`(?i)^["']?(\w+)["']?\s*=\s*(if\s*\(\$.*\{\s*\w+\s*\}\s*else\s*\{\s*\w+\s*\})$`)
 	// nicPair is a property of a NIC in a table of PowerShell, or in two cells of a page.
 	nicPair = pattern.New(`(?i)(?:^\||["'])\s*(` + nicProperty + `[^"'|]*?)` +
-		`\s*["'|](?:\s*[=:,]\s*["']|\s*[;,]\s*\w*value\w*"?\s*[=:]\s*["'])?\s*` +
+		`\s*["'|](?:\s*[=:,]\s*["']|\s+["']|\s*[;,]\s*\w*value\w*"?\s*[=:]\s*["'])?\s*` +
 		`((?:enabled|disabled|on|off|\d+|rx & tx \w+|auto negotiation|maximum|minimum|highest|lowest|adaptive|` +
 		`extreme)(?:\|\w+)?)\s*["'|]`)
+	// nicItem is a property of a NIC in an item of a list.
+	nicItem = pattern.New(`(?i)^(?:[-*+•]|\d+[.)])\s+[*"` + "`" + `]*(` + nicProperty +
+		`[^:=→*"` + "`" + `]*?)[*"` + "`" + `]*\s*(?::|=|→|->)[*"` + "`" + `\s]*` +
+		`(enabled?|disabled?|on|off|\d+|rx & tx \w+|auto negotiation|maximum|adaptive|extreme)\b`)
 	// nicSaid is a property of a NIC in a sentence, or two with one value.
 	nicSaid = pattern.New(`(?i)(?:["']\s*(` + nicProperty + `[^"'|]*?)["']\s*/\s*)?["']\s*(` + nicProperty +
 		`[^"'|]*?)["']\s+(?:property\s+|setting\s+)?(?:to|→)\s+["']?(enabled|disabled|on|off|\d+)\b`)
@@ -496,6 +431,10 @@ func (r *reader) namesOnly(text string) bool {
 			r.add(Windows, "adapter:*/"+m[1], m[2])
 		}
 		r.fromTable = true
+		return true
+	}
+	if m := nicItem.FindStringSubmatch(text); m != nil && r.windows {
+		r.add(Windows, "adapter:*/"+strings.TrimSpace(m[1]), m[2])
 		return true
 	}
 	m := knownPair.FindStringSubmatch(text)

@@ -15,46 +15,17 @@ import (
 // NICs have no counterpart in netsh; they are named adapter:NIC/PROPERTY.
 //
 // Source: learn.microsoft.com/powershell/module/nettcpip, /netadapter, /netqos and /smbshare.
-var cmdlets = map[string]string{
-	"set-nettcpsetting":              "",
-	"set-netudpsetting":              "",
-	"set-netoffloadglobalsetting":    "",
-	"set-netipinterface":             "",
-	"set-netipv4protocol":            "",
-	"set-netipv6protocol":            "",
-	"set-itemproperty":               "",
-	"set-gpregistryvalue":            "",
-	"new-itemproperty":               "",
-	"set-netadapteradvancedproperty": "",
-	"set-netadapterrsc":              "",
-	"set-netadapterlso":              "",
-	"set-netadapterchecksumoffload":  "",
-	"set-netadaptervmq":              "",
-	"set-netadapteruso":              "",
-	"set-netadapterrss":              "",
-	"set-netadapterpowermanagement":  "",
-	"set-netadapterrdma":             "",
-	"set-netadapteripsecoffload":     "",
-	"set-netadaptersriov":            "",
-	"set-netadapterqos":              "",
-	"set-netqosdcbxsetting":          "",
-	"new-netqostrafficclass":         "",
-	"set-netqostrafficclass":         "",
-	"enable-netqosflowcontrol":       "",
-	"disable-netqosflowcontrol":      "",
-	"set-smbbandwidthlimit":          "",
-	"set-smbclientconfiguration":     "",
-	"set-smbserverconfiguration":     "",
-	"new-netqospolicy":               "",
-	"set-netqospolicy":               "",
-	"enable-netadapterrss":           "rss=enabled",
-	"disable-netadapterrss":          "rss=disabled",
-	"enable-netadapterrsc":           "rsc=enabled",
-	"disable-netadapterrsc":          "rsc=disabled",
-	"set-netisatapconfiguration":     "",
-	"set-net6to4configuration":       "",
-	"set-netteredoconfiguration":     "",
-}
+var cmdlets = table(`set-nettcpsetting= set-netudpsetting= set-netoffloadglobalsetting= set-netipinterface=
+	set-netipv4protocol= set-netipv6protocol= set-itemproperty= set-gpregistryvalue= new-itemproperty=
+	set-netadapteradvancedproperty= set-netadapterrsc= set-netadapterlso= set-netadapterchecksumoffload=
+	set-netadaptervmq= set-netadapteruso= set-netadapterrss= set-netadapterpowermanagement=
+	set-netadapterrdma= set-netadapteripsecoffload= set-netadaptersriov= set-netadapterqos=
+	set-netqosdcbxsetting= new-netqostrafficclass= set-netqostrafficclass= enable-netqosflowcontrol=
+	disable-netqosflowcontrol= set-smbbandwidthlimit= set-smbclientconfiguration=
+	set-smbserverconfiguration= new-netqospolicy= set-netqospolicy= enable-netadapterrss=rss=enabled
+	disable-netadapterrss=rss=disabled enable-netadapterrsc=rsc=enabled
+	disable-netadapterrsc=rsc=disabled set-netisatapconfiguration= set-net6to4configuration=
+	set-netteredoconfiguration=`)
 
 // adapterSwitches are the nouns of Enable- and Disable-NetAdapterNOUN, which switch one property of
 // a NIC.
@@ -83,76 +54,31 @@ var notTuning = pattern.New(`^(?:set|enable|disable|new|remove)-(?:netipaddress|
 
 // cmdletParameters maps parameters of Set-NetTCPSetting, Set-NetOffloadGlobalSetting,
 // Set-NetIPInterface and Set-NetIPv4Protocol to settings of netsh.
-var cmdletParameters = map[string]string{
-	"-autotuninglevellocal":            "autotuninglevel",
-	"-congestionprovider":              "congestionprovider",
-	"-ecncapability":                   "ecncapability",
-	"-timestamps":                      "timestamps",
-	"-scalingheuristics":               "heuristics",
-	"-initialrto":                      "initialrto",
-	"-maxsynretransmissions":           "maxsynretransmissions",
-	"-nonsackrttresiliency":            "nonsackrttresiliency",
-	"-chimney":                         "chimney",
-	"-receivesidescaling":              "rss",
-	"-receivesegmentcoalescing":        "rsc",
-	"-packetcoalescingfilter":          "packetcoalescing",
-	"-networkdirect":                   "networkdirect",
-	"-networkdirectacrossipsubnets":    "networkdirectacrossipsubnets",
-	"-taskoffload":                     "taskoffload",
-	"-forcews":                         "forcews",
-	"-memorypressureprotection":        "mpp",
-	"-initialcongestionwindowmss":      "icw",
-	"-initialcongestionwindow":         "icw",
-	"-minrtoms":                        "minrto",
-	"-minrto":                          "minrto",
-	"-initialrtoms":                    "initialrto",
-	"-delayedacktimeoutms":             "delayedacktimeout",
-	"-delayedacktimeout":               "delayedacktimeout",
-	"-delayedackfrequency":             "delayedackfrequency",
-	"-cwndrestart":                     "enablecwndrestart",
-	"-automaticusecustom":              "automaticusecustom",
-	"-receiveuro":                      "uro",
-	"-nlmtubytes":                      "mtu",
-	"-nlmtu":                           "mtu",
-	"-interfacemetric":                 "metric",
-	"-automaticmetric":                 "automaticmetric",
-	"-weakhostsend":                    "weakhostsend",
-	"-weakhostreceive":                 "weakhostreceive",
-	"-forwarding":                      "forwarding",
-	"-advertising":                     "advertise",
-	"-routerdiscovery":                 "routerdiscovery",
-	"-ecnmarking":                      "ecnmarking",
-	"-dhcp":                            "dhcp",
-	"-neighborunreachabilitydetection": "nud",
-	"-basereachabletimems":             "basereachabletime",
-	"-retransmittimems":                "retransmittime",
-	"-dadtransmits":                    "dadtransmits",
-	"-ignoredefaultroutes":             "ignoredefaultroutes",
-	"-clampmss":                        "clampmss",
-	"-defaulthoplimit":                 "defaultcurhoplimit",
-	"-neighborcachelimitentries":       "neighborcachelimit",
-	"-routecachelimitentries":          "routecachelimit",
-	"-reassemblylimitbytes":            "reassemblylimit",
-	"-icmpredirects":                   "icmpredirects",
-	"-sourceroutingbehavior":           "sourceroutingbehavior",
-	"-dhcpmediasense":                  "dhcpmediasense",
-	"-mediasenseeventlog":              "mediasenseeventlog",
-	"-igmplevel":                       "igmplevel",
-	"-igmpversion":                     "igmpversion",
-	"-mldlevel":                        "mldlevel",
-	"-mldversion":                      "mldversion",
-	"-multicastforwarding":             "multicastforwarding",
-	"-groupforwardedfragments":         "groupforwardedfragments",
-	"-randomizeidentifiers":            "randomizeidentifiers",
-	"-addressmaskreply":                "addressmaskreply",
-	"-minimummtu":                      "minmtu",
-	"-deadgatewaydetection":            "deadgatewaydetection",
-	"-usetemporaryaddresses":           "useipv6temporaryaddresses",
-	"-loopbackexecutionmode":           "loopbackexecutionmode",
-	"-loopbacklargemtu":                "loopbacklargemtu",
-	"-loopbackworkercount":             "loopbackworkercount",
-	"-reassemblyoutoforderlimit":       "reassemblyoutoforderlimit",
-}
+var cmdletParameters = table(`-autotuninglevellocal=autotuninglevel -congestionprovider=congestionprovider
+	-ecncapability=ecncapability -timestamps=timestamps -scalingheuristics=heuristics
+	-initialrto=initialrto -maxsynretransmissions=maxsynretransmissions
+	-nonsackrttresiliency=nonsackrttresiliency -chimney=chimney -receivesidescaling=rss
+	-receivesegmentcoalescing=rsc -packetcoalescingfilter=packetcoalescing -networkdirect=networkdirect
+	-networkdirectacrossipsubnets=networkdirectacrossipsubnets -taskoffload=taskoffload -forcews=forcews
+	-memorypressureprotection=mpp -initialcongestionwindowmss=icw -initialcongestionwindow=icw
+	-minrtoms=minrto -minrto=minrto -initialrtoms=initialrto -delayedacktimeoutms=delayedacktimeout
+	-delayedacktimeout=delayedacktimeout -delayedackfrequency=delayedackfrequency
+	-cwndrestart=enablecwndrestart -automaticusecustom=automaticusecustom -receiveuro=uro
+	-nlmtubytes=mtu -nlmtu=mtu -interfacemetric=metric -automaticmetric=automaticmetric
+	-weakhostsend=weakhostsend -weakhostreceive=weakhostreceive -forwarding=forwarding
+	-advertising=advertise -routerdiscovery=routerdiscovery -ecnmarking=ecnmarking -dhcp=dhcp
+	-neighborunreachabilitydetection=nud -basereachabletimems=basereachabletime
+	-retransmittimems=retransmittime -dadtransmits=dadtransmits -ignoredefaultroutes=ignoredefaultroutes
+	-clampmss=clampmss -defaulthoplimit=defaultcurhoplimit -neighborcachelimitentries=neighborcachelimit
+	-routecachelimitentries=routecachelimit -reassemblylimitbytes=reassemblylimit
+	-icmpredirects=icmpredirects -sourceroutingbehavior=sourceroutingbehavior
+	-dhcpmediasense=dhcpmediasense -mediasenseeventlog=mediasenseeventlog -igmplevel=igmplevel
+	-igmpversion=igmpversion -mldlevel=mldlevel -mldversion=mldversion
+	-multicastforwarding=multicastforwarding -groupforwardedfragments=groupforwardedfragments
+	-randomizeidentifiers=randomizeidentifiers -addressmaskreply=addressmaskreply -minimummtu=minmtu
+	-deadgatewaydetection=deadgatewaydetection -usetemporaryaddresses=useipv6temporaryaddresses
+	-loopbackexecutionmode=loopbackexecutionmode -loopbacklargemtu=loopbacklargemtu
+	-loopbackworkercount=loopbackworkercount -reassemblyoutoforderlimit=reassemblyoutoforderlimit`)
 
 // parameter returns the setting of a parameter, which PowerShell takes by any unambiguous
 // beginning.
@@ -174,10 +100,9 @@ func parameter(p string) string {
 }
 
 // selecting are parameters that choose what a command works on and set nothing.
-var selecting = map[string]bool{"-name": true, "-interfacealias": true, "-interfaceindex": true, "-settingname": true,
-	"-addressfamily": true, "-interfacedescription": true, "-force": true, "-confirm": true, "-erroraction": true,
-	"-policystore": true, "-whatif": true, "-passthru": true, "-cimsession": true, "-asjob": true,
-	"-norestart": true, "-ea": true, "-verbose": true, "-includehidden": true}
+var selecting = setOf(`-name -interfacealias -interfaceindex -settingname -addressfamily -interfacedescription -force
+	-confirm -erroraction -policystore -whatif -passthru -cimsession -asjob -norestart -ea -verbose
+	-includehidden`)
 
 // selectedBy adds to Set-NetAdapterAdvancedProperty what the command before it in the pipeline has
 // chosen: Get-NetAdapterAdvancedProperty -DisplayName "Jumbo*" | Set-NetAdapterAdvancedProperty ….
@@ -239,7 +164,7 @@ func (r *reader) cmdlet(c command) bool {
 		r.adapter(pairs)
 	case "set-netadapterrsc", "set-netadapterrss", "set-netadapterpowermanagement", "set-netadapterlso",
 		"set-netadapterchecksumoffload", "set-netadaptervmq", "set-netadapteruso", "set-netadapterrdma",
-		"set-netadapteripsecoffload", "set-netadaptersriov", "set-netadapterqos":
+		"set-netadapteripsecoffload", "set-netadaptersriov", "set-netadapterqos", "set-netadapteruro":
 		r.namedParameters("adapter:*/"+strings.TrimPrefix(c.name(), "set-netadapter")+".", pairs)
 	case "set-smbclientconfiguration":
 		r.namedParameters("smb:client/", pairs)

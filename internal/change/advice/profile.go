@@ -21,23 +21,21 @@ func (r *reader) sectionHead(text string) bool {
 	}
 	r.section, _, _ = strings.Cut(m[1], ".")
 	r.tuned = r.tuned || r.section == "main"
-	r.pending = ""
+	r.pending, r.of.route = "", ""
+	if kind := disciplines[r.section]; kind != "" {
+		r.add(Linux, "qdisc:"+r.of.name()+"/root", kind)
+	}
 	return true
 }
 
 // tunedNetwork are the options of TuneD's plug-in for NICs, and the options of ethtool that they
 // are (tuned-profiles(7)).
-var tunedNetwork = map[string]string{
-	"features": "-K", "coalesce": "-C", "channels": "-L", "ring": "-G", "pause": "-A",
-}
+var tunedNetwork = table(`features=-K coalesce=-C channels=-L ring=-G pause=-A`)
 
 // tunedSilent are sections of TuneD that set nothing themselves, and options of every section that
 // only select.
-var tunedSilent = map[string]bool{
-	"main": true, "variables": true, "script": true, "service": true, "irqbalance": true, "systemd": true,
-	"type": true, "replace": true, "priority": true, "uname_regex": true, "cpuinfo_regex": true, "devices": true,
-	"enabled": true, "summary": true, "description": true, "include": true,
-}
+var tunedSilent = setOf(`main variables script service irqbalance systemd type replace priority uname_regex cpuinfo_regex
+	devices enabled summary description include`)
 
 // profile reads an option of a TuneD profile outside of [sysctl].
 func (r *reader) profile(text string) bool {

@@ -1,8 +1,10 @@
 package advice
 
 import (
+	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -13,11 +15,10 @@ type realFile struct {
 	text string
 }
 
-func realFiles(t *testing.T) []realFile {
-	t.Helper()
+func realFiles() []realFile {
 	data, err := os.ReadFile("testdata/real.txt")
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	var files []realFile
 	for _, block := range strings.Split(string(data), "@@ ")[1:] {
@@ -27,6 +28,24 @@ func realFiles(t *testing.T) []realFile {
 	}
 	return files
 }
+
+// realJudgements returns what each of the real files gets on Linux 6.18, in their order. Several
+// tests look at it, and it costs more than all of them.
+var realJudgements = sync.OnceValue(func() (all [][]Judgement) {
+	r, err := ParseRelease(Linux, "6.18")
+	if err != nil {
+		panic(err)
+	}
+	target := Target{Release: map[OS]Release{Linux: r}}
+	for _, f := range realFiles() {
+		a, err := Parse([]byte(f.text))
+		if err != nil {
+			panic(fmt.Errorf("%s: %w", f.name, err))
+		}
+		all = append(all, target.Judge(a))
+	}
+	return all
+})
 
 // handRow is one row of testdata/real.tsv: a setting, and what a person judged.
 type handRow struct {
@@ -59,12 +78,11 @@ func handJudged(t *testing.T) map[handRow]Verdict {
 // person gave them before this program did. docs/evidence/advice.md has the method.
 func TestRealFiles(t *testing.T) {
 	hand := handJudged(t)
-	target := Target{Release: release(t, Linux, "6.18")}
 	seen := map[handRow]bool{}
 	right := 0
-	files := realFiles(t)
-	for _, f := range files {
-		for _, j := range judged(t, target, f.text) {
+	files := realFiles()
+	for i, f := range files {
+		for _, j := range realJudgements()[i] {
 			row := handRow{j.For, strings.TrimPrefix(j.Knob, "sysctl:"), j.Value}
 			if j.Knob == "" || seen[row] {
 				continue
@@ -97,7 +115,6 @@ func TestRealFiles(t *testing.T) {
 func TestRealFilesUnderstood(t *testing.T) {
 	before := map[OS]int{Linux: 73, FreeBSD: 128, Windows: 108, Solaris: 32}
 	hand := handJudged(t)
-	target := Target{Release: release(t, Linux, "6.18")}
 	missed := map[OS]map[string]bool{}
 	miss := func(o OS, what string) {
 		if missed[o] == nil {
@@ -105,8 +122,8 @@ func TestRealFilesUnderstood(t *testing.T) {
 		}
 		missed[o][what] = true
 	}
-	for _, f := range realFiles(t) {
-		for _, j := range judged(t, target, f.text) {
+	for i, f := range realFiles() {
+		for _, j := range realJudgements()[i] {
 			row := handRow{j.For, strings.TrimPrefix(j.Knob, "sysctl:"), j.Value}
 			switch {
 			case j.Knob == "":

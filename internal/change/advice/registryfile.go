@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,6 +62,11 @@ func registryNumber(s string) string {
 		s = strings.TrimSpace(s)
 	}
 	digits, ok := strings.CutPrefix(strings.ToLower(s), "dword:")
+	if bytes, hex := strings.CutPrefix(strings.ToLower(s), "hex(4):"); hex { // a dword, the lowest byte first
+		all := strings.Split(bytes, ",")
+		slices.Reverse(all)
+		digits, ok = strings.Join(all, ""), true
+	}
 	if !ok {
 		return strings.Trim(s, `"`)
 	}
@@ -85,7 +91,7 @@ func registryWord(s string) string {
 func shortHive(key string) string {
 	key = strings.ReplaceAll(key, `\\`, `\`)                                          // the string of another language
 	if n := strings.IndexByte(key, '\\'); n > 0 && strings.EqualFold(key[:2], "hk") { // in either case
-		key = strings.ToUpper(key[:n]) + key[n:]
+		key = strings.TrimSuffix(strings.ToUpper(key[:n]), "64") + key[n:] // HKLM64 of AutoIt
 	}
 	for long, short := range map[string]string{"HKEY_LOCAL_MACHINE": "HKLM", "HKEY_CURRENT_USER": "HKCU",
 		"HKEY_USERS": "HKU"} {

@@ -82,6 +82,7 @@ func newScript(text string, lines []line) *script {
 	}
 	s.findConstants(lines)
 	s.findFunctions(lines)
+	s.findBatchFunctions(lines)
 	return s
 }
 
@@ -442,6 +443,9 @@ func (s *script) call(text string) []string {
 	if len(s.functions) == 0 {
 		return nil
 	}
+	if m := batchCall.FindStringSubmatch(text); m != nil {
+		text = strings.ToLower(m[1]) + m[2]
+	}
 	first, _, _ := strings.Cut(text, " ")
 	body := s.functions[first]
 	if body == nil {
@@ -491,10 +495,16 @@ func (r *reader) readLine(text string, depth int) {
 			}
 			r.unread() // the function sets something, and the lines of it are left out
 		}
+		if t != text && isKeyed.MatchString(t) {
+			r.keyed[r.line.number] = true
+		}
 		r.line.text = t
 		r.read()
 	}
 }
+
+// isKeyed is a line with a key of its own.
+var isKeyed = pattern.New(`(?i)\bhk(?:lm|ey_local_machine):?\\`)
 
 // keepNamed drops the settings behind a place that a call made twice or without a name, and reports
 // whether any is left: a function sets a file and the kernel.

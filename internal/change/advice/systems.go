@@ -28,10 +28,10 @@ var ownNames = []struct {
 	{Darwin, []string{"net.inet.tcp.win_scale_factor", "net.inet.tcp.autorcvbufmax", "net.inet.tcp.autosndbufmax",
 		"net.inet.tcp.randomize_ports", "net.inet.tcp.doautorcvbuf", "net.inet.tcp.doautosndbuf",
 		"net.inet.tcp.ecn_initiate_out", "net.inet.tcp.ecn_negotiate_in", "kern.ipc.sockthreshold",
-		"debug.lowpri_throttle_enabled", "iogpu.", "net.link.generic.system.rcvq_maxlen"}},
+		"debug.lowpri_throttle_enabled", "iogpu.", "net.link.generic.system.", "vm.compressor"}},
 	{FreeBSD, []string{"net.isr.", "net.iflib.", "net.inet.tcp.cc.", "net.inet.tcp.syncache.", "net.inet.tcp.hostcache.",
-		"net.inet.tcp.fast_finwait2_recycle", "net.inet.tcp.recvbuf_inc", "net.inet.tcp.sendbuf_inc", "net.inet.tcp.tso",
-		"net.inet.ip.check_interface", "net.inet.tcp.inflight", "kern.ipc.nmb", "kern.polling.", "kern.ipc.soacceptqueue",
+		"net.inet.tcp.fast_finwait2_recycle", "net.inet.tcp.recvbuf_inc", "net.inet.tcp.sendbuf_inc",
+		"net.inet.tcp.inflight", "kern.ipc.nmb", "kern.polling.", "kern.ipc.soacceptqueue",
 		"net.inet.tcp.nolocaltimewait", "net.inet.ip.fastforwarding", "net.inet.ip.intr_queue_maxlen", "hint.", "hw.igb.",
 		"hw.em.", "hw.ix.", "dev.igb.", "dev.em.", "dev.ix.", "vfs.zfs.", "kern.randompid"}},
 }
@@ -50,8 +50,10 @@ var systemWords = []struct {
 }{
 	{NetBSD, pattern.New(`\bNetBSD\b`)},
 	{OpenBSD, pattern.New(`\bOpenBSD\b`)},
-	{Darwin, pattern.New(`(?i)\b(?:mac ?os|os ?x|darwin|networksetup|pmset|brew install|` +
-		`defaults write)\b|/Library/Launch|/usr/sbin/sysctl\b|\(mac\)`)},
+	// FreeBSD's sysctl(8) needs no -w, and its users seldom have sudo.
+	{Darwin, pattern.New(`(?i:\b(?:mac ?os|os ?x|darwin|networksetup|pmset|brew install|launchctl|scutil|` +
+		`dscacheutil|mdnsresponder|defaults write)\b|/Library/Launch|/Users/|/usr/sbin/sysctl\b|sudo sysctl -w +net\.inet)|` +
+		`\bMacs?\b(?: [^aA]|[^ \w])`)},
 	{FreeBSD, pattern.New(`\b(?:FreeBSD|pfSense|OPNsense)\b`)},
 }
 
@@ -80,6 +82,40 @@ func ofNetBSD(id string) bool {
 	return ok && f.OS == NetBSD && !strings.Contains(f.Knob, "*")
 }
 
+// systemHead is the head of a section of a page about one system, and no more than that.
+var systemHead = pattern.New(`^(#{1,6})\s+(?:\w+\s+){0,2}(\w+)(?:\s+\w+)?\s*:?$`)
+
+// sectionsOf returns the systems of the lines of a page that has sections for several. A comment of
+// a script looks like a head of the first level, so that only deeper ones count.
+func sectionsOf(text string) map[int]OS {
+	named := table("netbsd=netbsd openbsd=openbsd freebsd=freebsd macos=darwin osx=darwin")
+	of, seen := map[int]OS{}, map[OS]bool{}
+	now, level, code := OS(""), 0, false
+	for n, t := range strings.Split(text, "\n") {
+		t = strings.TrimSpace(t)
+		if strings.HasPrefix(t, "```") {
+			code = !code
+		}
+		if depth := len(t) - len(strings.TrimLeft(t, "#")); depth > 1 && !code && strings.HasPrefix(t[depth:], " ") {
+			m := systemHead.FindStringSubmatch(t)
+			switch {
+			case m != nil && named[strings.ToLower(m[2])] != "":
+				now, level = OS(named[strings.ToLower(m[2])]), depth
+				seen[now] = true
+			case depth <= level:
+				now = ""
+			}
+		}
+		if now != "" {
+			of[n+1] = now
+		}
+	}
+	if len(seen) < 2 {
+		return nil
+	}
+	return of
+}
+
 // tellSystems decides for the sysctls of a BSD which one they are of. A name that only one system
 // has is of that system. The others go with the names around them, and with the words of the text
 // where no name decides; FreeBSD, whose advice is by far the most frequent, where nothing does.
@@ -99,11 +135,21 @@ func (r *reader) tellSystems(text string) {
 			usual, most = o.os, count[o.os]
 		}
 	}
-	if most == 0 {
+	// A name of FreeBSD alone does not make a script for macOS one of FreeBSD: pages copy such
+	// names, and macOS lacks them.
+	copied := false
+	if usual == FreeBSD {
+		words := map[OS]int{}
 		for _, w := range systemWords {
-			if n := len(w.words.FindAllStringIndex(text, 50)); n > most {
+			words[w.os] = len(w.words.FindAllStringIndex(text, 50))
+		}
+		for _, w := range systemWords {
+			if n := words[w.os]; n > most && count[FreeBSD] == 0 {
 				usual, most = w.os, n
 			}
+		}
+		if count[FreeBSD] > 0 && words[Darwin] >= count[FreeBSD] && words[FreeBSD] == 0 {
+			usual, copied = Darwin, true
 		}
 	}
 	// Names of the memory of Linux among sysctls of a BSD alone are meant for that one, which does
@@ -112,16 +158,24 @@ func (r *reader) tellSystems(text string) {
 	for _, s := range r.advice.Settings {
 		strayed = strayed && (s.OS != Linux || strings.HasPrefix(s.Knob, "sysctl:vm."))
 	}
+	sections := sectionsOf(text)
 	for i := range r.advice.Settings {
 		s := &r.advice.Settings[i]
 		name, ok := strings.CutPrefix(s.Knob, "sysctl:")
+		if o := sections[s.Line]; ok && o != "" && s.OS == FreeBSD {
+			s.OS = o
+			continue
+		}
+		if usual == Darwin && s.OS == FreeBSD && strings.HasPrefix(s.Knob, "ifconfig:") {
+			s.OS = Darwin
+		}
 		if !ok || s.OS != FreeBSD && !(strayed && s.OS == Linux) {
 			continue
 		}
 		s.OS = usual
 		shared := usual == OpenBSD && name == bothHave || usual == NetBSD && (ofNetBSD(s.Knob) ||
 			slices.ContainsFunc(sharedNames, func(p string) bool { return strings.HasPrefix(name, p) }))
-		if o, ok := ownerOf(name); ok && !shared {
+		if o, ok := ownerOf(name); ok && !shared && !(copied && o == FreeBSD) {
 			s.OS = o
 		} else if usual == FreeBSD && netBSDHas(s.Knob) {
 			s.OS = NetBSD

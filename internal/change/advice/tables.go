@@ -1,37 +1,12 @@
 package advice
 
 import (
-	"embed"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 )
-
-// tableFiles are the settings of FreeBSD, Solaris and Windows, and those of Linux that come with a
-// module, with their defaults, one a line. The
-// files facts/*.json have what a line cannot say: rules for single values and for releases.
-//
-// A line has five columns, separated by tabs:
-//
-//   - the name, which may be a pattern;
-//   - the default: one value, or RELEASE=VALUE,RELEASE=VALUE where it changed, or - where it
-//     differs from host to host;
-//   - the range: FIRST..LAST, words separated by bars, switch, or - for every value;
-//   - the sense: the direction in which a change is wrong (see senses);
-//   - what the setting does, as a sentence, or as the object of "Raises" for the senses more and
-//     less; - for a choice that concerns function and not performance; = for the text of the line
-//     before.
-//
-// "@os SYSTEM", "@source TEXT" and "@since RELEASE", the first release that defaults hold for,
-// apply to the lines below them. "closed PREFIX" declares that the file has every name directly
-// below the prefix; "listed PATTERN" declares it for names that no other fact knows. "bare NAME" is
-// what its last part means where a text names no key.
-//
-//go:embed facts/*.tsv
-var tableFiles embed.FS
 
 // senses are what the fourth column can say, with the rules that follow from it. text is the fifth
 // column, source the present source.
@@ -82,10 +57,28 @@ func stillRight(f *fact, text, source string) {
 var (
 	onWords    = []string{"1", "on", "yes", "true", "enable", "enabled", "3", "rx & tx enabled", "rxtxenabled"}
 	otherWords = []string{"default", "allowed", "application", "restart"} // of single switches of Windows
-	offWords   = []string{"0", "off", "no", "false", "disable", "disabled"}
+	offWords   = []string{"0", "off", "no", "false", "disable", "disabled", "deaktiviert", "désactivé", "deshabilitado"}
 )
 
-// tables holds what the tables say.
+// tables holds what the files facts/*.tsv say: the settings of FreeBSD, macOS, Solaris and Windows,
+// and those of Linux that come with a module, with their defaults, one a line. The files
+// facts/*.json have what a line cannot say: rules for single values and for releases.
+//
+// A line has five columns, separated by tabs:
+//
+//   - the name, which may be a pattern;
+//   - the default: one value, or RELEASE=VALUE,RELEASE=VALUE where it changed, or - where it
+//     differs from host to host;
+//   - the range: FIRST..LAST, words separated by bars, switch, or - for every value;
+//   - the sense: the direction in which a change is wrong (see senses);
+//   - what the setting does, as a sentence, or as the object of "Raises" for the senses more and
+//     less; - for a choice that concerns function and not performance; = for the text of the line
+//     before.
+//
+// "@os SYSTEM", "@source TEXT", "@since RELEASE", the first release that defaults hold for, and
+// "@below PREFIX", which names write as ~, apply to the lines below them. "closed PREFIX" declares
+// that the file has every name directly below the prefix; "listed PATTERN" declares it for names
+// that no other fact knows. "bare NAME" is what its last part means where a text names no key.
 type tables struct {
 	facts  []fact
 	closed map[OS][]string // beginnings of names below which every name is known
@@ -96,13 +89,8 @@ type tables struct {
 // tablesOf parses them once.
 var tablesOf = sync.OnceValue(func() tables {
 	all := tables{closed: map[OS][]string{}, listed: map[OS][]string{}}
-	names, _ := fs.Glob(tableFiles, "facts/*.tsv") // the only error is a bad pattern
-	for _, name := range names {
-		data, err := tableFiles.ReadFile(name)
-		if err == nil {
-			err = all.parse(string(data))
-		}
-		if err != nil {
+	for name, text := range filesOf(".tsv") {
+		if err := all.parse(text); err != nil {
 			// The data is part of this program and its tests parse it.
 			panic(fmt.Sprintf("built-in tables: %s: %v", name, err))
 		}
@@ -113,7 +101,7 @@ var tablesOf = sync.OnceValue(func() tables {
 // parse adds the lines of one file.
 func (t *tables) parse(text string) error {
 	var o OS
-	source, oldest, before := "", "1", ""
+	source, oldest, before, below := "", "1", "", ""
 	for n, line := range strings.Split(strings.TrimSpace(text), "\n") {
 		f := strings.Split(line, "\t")
 		word, rest, _ := strings.Cut(line, " ")
@@ -125,6 +113,8 @@ func (t *tables) parse(text string) error {
 			source = rest
 		case word == "@since":
 			oldest = rest
+		case word == "@below":
+			below = rest
 		case len(f) == 2 && f[0] == "closed":
 			t.closed[o] = append(t.closed[o], strings.ToLower(f[1]))
 		case len(f) == 2 && f[0] == "listed":
@@ -134,7 +124,7 @@ func (t *tables) parse(text string) error {
 		case len(f) != 5 || o == "" || source == "":
 			return fmt.Errorf("line %d: not five columns below a system and a source", n+1)
 		default:
-			one := fact{OS: o, Knob: f[0], Source: source}
+			one := fact{OS: o, Knob: strings.Replace(f[0], "~", below, 1), Source: source}
 			if f[2] != "-" {
 				one.Range = f[2]
 			}

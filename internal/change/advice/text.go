@@ -84,6 +84,7 @@ var commandOfBatch = pattern.New(`(?i)^@?(?:reg(?:\.exe)?|netsh|powershell)\s`)
 type line struct {
 	number int
 	text   string
+	indent int // blanks before the text; a tab is one
 }
 
 // logicalLines joins what belongs together, and counts the lines of the text as an editor does.
@@ -97,17 +98,17 @@ func logicalLines(text string) (all []line, physical int) {
 		return nil, 0
 	}
 	var parts []string // of the logical line that is being read
-	first := 0
+	first, indent := 0, 0
 	end := func() {
 		if len(parts) > 0 {
-			all = append(all, line{first, strings.TrimSpace(strings.Join(parts, " "))})
+			all = append(all, line{first, strings.TrimSpace(strings.Join(parts, " ")), indent})
 			parts = nil
 		}
 	}
 	for _, t := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		physical++
 		if len(parts) == 0 {
-			first = physical
+			first, indent = physical, len(t)-len(strings.TrimLeft(t, " \t"))
 		}
 		part, goesOn := strings.CutSuffix(strings.TrimSpace(t), `\`)
 		if !goesOn && (len(parts) > 0 || cmdletLine.MatchString(part)) {

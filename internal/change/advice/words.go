@@ -70,8 +70,8 @@ func splitCommands(text string) []command {
 			word.WriteByte(c)
 		case c == '"' || c == '\'':
 			quote, inWord = c, true
-		case c == '<' && placeholder.MatchString(text[i:min(len(text), i+40)]):
-			name := placeholder.FindString(text[i:min(len(text), i+40)])
+		case c == '<' && placeholder.MatchString(text[i:min(len(text), i+longestPlace)]):
+			name := placeholder.FindString(text[i:min(len(text), i+longestPlace)])
 			word.WriteString(name) // <interface>, which the reader is to fill in
 			i += len(name) - 1
 			inWord = true
@@ -121,6 +121,8 @@ func splitCommands(text string) []command {
 	return all
 }
 
+const longestPlace = 80 // bytes of such a word
+
 // placeholder is a word that a page leaves to its readers.
 var placeholder = pattern.New(`^<[A-Za-z][\w -]*>`)
 
@@ -149,10 +151,7 @@ func alphanumeric(c byte) bool {
 // before are words that may come before a command without changing its settings: words of the
 // shell's grammar, and programs that run another one with more rights (pfexec is Solaris's sudo) or
 // in another way.
-var before = map[string]bool{
-	"do": true, "then": true, "else": true, "if": true, "elif": true, "while": true, "until": true, "{": true, "(": true,
-	"!": true, "sudo": true, "doas": true, "pfexec": true, "exec": true, "nohup": true, "time": true,
-}
+var before = setOf(`do then else if elif while until { ( ! sudo doas pfexec exec nohup time`)
 
 // unwrap drops such words, and the options between them and the command. The value of an option
 // (sudo -u root) then stands where the command would, and the line is not read: better than reading

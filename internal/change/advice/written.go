@@ -77,11 +77,14 @@ func (r *reader) written(value, file string) bool {
 		// echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf: the text itself is the setting.
 		// echo -e and printf write several lines at once.
 		known := false
+		if strings.Contains(file, "/network/interfaces") && r.of.device == "" {
+			r.of.device = "*" // the head is written elsewhere
+		}
 		section := r.section
 		defer func() { r.section = section }()
 		for _, line := range strings.Split(value, `\n`) {
 			line = strings.TrimSpace(line)
-			known = r.sectionHead(line) || r.interfaceLine(line) || r.etcSystem(line) || r.assignment(line) ||
+			known = r.sectionHead(line) || r.task(line) || r.interfaceLine(line) || r.etcSystem(line) || r.assignment(line) ||
 				r.moduleOptions(line) || r.writtenRegistry(line) || known
 			// A command that goes into a script: echo "ethtool -K \$2 tso off" >> FILE. What goes into
 			// a log only reports it.
@@ -99,4 +102,4 @@ var formatted = pattern.New(`^(?:\{\}|%[ds])$`)
 
 // queueFiles are the files of a queue in /sys/class/net that are settings, with the kind of queue
 // that has them. Source: Documentation/ABI/testing/sysfs-class-net-queues.
-var queueFiles = map[string]string{"rps_cpus": "rx", "rps_flow_cnt": "rx", "xps_cpus": "tx", "xps_rxqs": "tx"}
+var queueFiles = table(`rps_cpus=rx rps_flow_cnt=rx xps_cpus=tx xps_rxqs=tx`)

@@ -5,7 +5,8 @@ package atboot
 // Before systemd-sysctl and network-pre: files of an unfinished change must be removed before
 // another program reads them. The unit waits for udev, which read .link files and rules before
 // disks were mounted: a NIC that came up only after recovery would get a value whose change is
-// over. The unit may write where a change may have written, and where knobs are; nothing more.
+// over. The unit may write where a change may have written, and where knobs are; nothing more: in
+// /etc, and where name servers have their configuration, which mostly belongs to another group.
 // AF_INET is for a socket that ioctls of NICs use; it makes no connections. Status 3 means that a
 // value was left alone because another program had changed it, which is not a failure of the start.
 var bodies = map[Init]string{
@@ -27,14 +28,14 @@ SuccessExitStatus=3
 TimeoutStartSec=90
 Environment=NO_COLOR=1
 ProtectSystem=strict
-ReadWritePaths=@STATE@ /etc
+ReadWritePaths=@STATE@ /etc -/usr/local/etc -/opt -/var/named -/var/lib/named -/var/lib/unbound
 ProtectHome=read-only
 ProtectKernelModules=yes
 ProtectKernelLogs=yes
 ProtectClock=yes
 ProtectHostname=yes
 NoNewPrivileges=yes
-CapabilityBoundingSet=CAP_DAC_OVERRIDE CAP_FOWNER CAP_NET_ADMIN CAP_SYS_ADMIN
+CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_NET_ADMIN CAP_SYS_ADMIN
 RestrictAddressFamilies=AF_NETLINK AF_UNIX AF_INET
 RestrictNamespaces=yes
 RestrictRealtime=yes

@@ -118,6 +118,9 @@ func (c *Config) hostRule(subsystem string, tokens [][]string, file string, n in
 		}
 		prefix := map[string]string{"block": "queue/", "pci": "link/", "cpu": "cpufreq/"}[subsystem]
 		attribute, ok := strings.CutPrefix(t[2], prefix)
+		if own, of := strings.CutPrefix(attribute, "iosched/"); of {
+			attribute = knob.OwnParameter + own
+		}
 		if t[2] == "power/pm_qos_resume_latency_us" {
 			attribute, ok = "resume_latency", true
 		}

@@ -100,7 +100,7 @@ func wayTo(id knob.ID, to knob.Value, d knob.Definition) (way, *LeftOut) {
 		return cpuWay(subject, attribute)
 	case knob.KindBlock:
 		if plainName(subject) {
-			return way{wayFile, []arg{text("/sys/block/" + subject + "/queue/" + attribute)}}, nil
+			return way{wayFile, []arg{text("/sys/block/" + subject + "/" + knob.DiskFile(attribute))}}, nil
 		}
 	case knob.KindIRQ:
 		return way{}, leave("interrupts have other numbers on every host and after every start", "")
@@ -198,7 +198,7 @@ func ethtoolWay(link, attribute string, to knob.Value) (way, *LeftOut) {
 		return way{}, leave("ethtool prints it differently in every version", "ethtool -G "+link+" "+key+" "+string(to))
 	case attribute == "fec":
 		return way{}, leave("it is agreed with the other end of the cable",
-			"ethtool --set-fec "+link+" encoding "+string(to))
+			"ethtool --set-fec "+link+" encoding "+strings.ReplaceAll(string(to), ",", " "))
 	case attribute == "link.mode":
 		return way{}, leave("it is agreed with the other end of the cable", "")
 	}

@@ -160,7 +160,15 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 	if err := j.carry(id); err != nil {
 		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
 	}
-	err = j.write(record{Kind: kindIntent, Entry: j.newEntry(request, id, from, to)})
+	intent := j.newEntry(request, id, from, to)
+	intent.Beside = j.coupled(ctx, id)
+	for _, b := range intent.Beside {
+		if other := j.history.unsettled(j.object(b.Knob)); other != nil {
+			return nil, fmt.Errorf("apply %s: nothing changed: change %s of %s, which this sets as well: %w",
+				id, other.ID, other.Knob, ErrNeedsRecovery)
+		}
+	}
+	err = j.write(record{Kind: kindIntent, Entry: intent})
 	if err != nil && !errors.Is(err, ErrUnguarded) {
 		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
 	}
@@ -186,15 +194,16 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 		// A driver may carry out half of a request and then fail.
 		return nil, j.abandon(ctx, e, writeErr)
 	case writeErr != nil:
-		return nil, j.failed(e, writeErr)
+		return nil, j.refused(ctx, e, writeErr)
 	case present == from:
-		return nil, j.failed(e, fmt.Errorf("%w: requested %s, still %s", ErrNoEffect, to, from))
+		return nil, j.refused(ctx, e, fmt.Errorf("%w: requested %s, still %s", ErrNoEffect, to, from))
 	}
 	note := ""
 	if present != to {
 		note = fmt.Sprintf("requested %s, the system set %s", to, present)
 	}
-	if err := j.write(record{Kind: kindApplied, ID: e.ID, To: present, Note: note}); err != nil {
+	if err := j.write(record{Kind: kindApplied, ID: e.ID, To: present, Note: note,
+		SideEffects: j.sideEffects(ctx, e)}); err != nil {
 		// Undo by hand and a later Recover compare with To, which must be what the knob really held
 		// even if the log could not record it.
 		e.holds(present)
@@ -241,6 +250,13 @@ func (j *Journal) failed(e *entry, cause error) error {
 	return errors.Join(err, j.writeOrRemember(record{Kind: kindFailed, ID: e.ID, Note: note}))
 }
 
+// refused records that the system did not accept a value. A driver that has started its NIC again
+// for the attempt may have set other knobs all the same.
+func (j *Journal) refused(ctx context.Context, e *entry, cause error) error {
+	_, err := j.putBeside(ctx, e.Knob, e.Beside)
+	return j.failed(e, errors.Join(cause, err))
+}
+
 // abandon restores the old value at once, because the change cannot be completed, and records that
 // if it can.
 func (j *Journal) abandon(ctx context.Context, e *entry, cause error) error {
@@ -248,6 +264,8 @@ func (j *Journal) abandon(ctx context.Context, e *entry, cause error) error {
 	// within the time that one fsync takes to fail; a value that another program sets in that time
 	// cannot be distinguished from what a driver made of half of our write.
 	err := j.options.Backend.Write(ctx, e.Knob, e.From)
+	_, besideErr := j.putBeside(ctx, e.Knob, e.Beside)
+	err = errors.Join(err, besideErr)
 	present, readErr := j.read(ctx, e.Knob)
 	if readErr != nil || !j.same(e.Knob, present, e.From) {
 		// The intent stays open: the guard and the next Recover try again.
@@ -259,5 +277,6 @@ func (j *Journal) abandon(ctx context.Context, e *entry, cause error) error {
 	if errors.Is(cause, ErrUnwritable) {
 		noteErr = nil // The cause already has this error.
 	}
-	return errors.Join(fmt.Errorf("apply %s: the old value %s was put back: %w", e.Knob, e.From, cause), noteErr)
+	return errors.Join(fmt.Errorf("apply %s: the old value %s was put back: %w", e.Knob, e.From, cause), noteErr,
+		besideErr)
 }

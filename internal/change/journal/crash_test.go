@@ -71,6 +71,17 @@ func script() []step {
 	}
 }
 
+// life is a script and the host on which it is played.
+type life struct {
+	host   func() *knobs
+	script func() []step
+}
+
+// lifes are all that the tests of crashes play.
+func lifes() map[string]life {
+	return map[string]life{"apart": {newHost, script}, "coupled": {coupledHost, coupledScript}}
+}
+
 // newHost is a host whose ring rounds.
 func newHost() *knobs {
 	k := host()
@@ -100,7 +111,7 @@ func (c crashes) first(t *testing.T, disk *durable.Mem, k *knobs, conditions ...
 
 // checkRecovery recovers what a crash has left, and checks the promises. Each knob must then hold
 // its value in one of the allowed hosts.
-func checkRecovery(t *testing.T, crashed *durable.Mem, k *knobs, bootID string, allowed ...values) {
+func checkRecovery(t *testing.T, first values, crashed *durable.Mem, k *knobs, bootID string, allowed ...values) {
 	t.Helper()
 	o := options(crashed, k, &clock{})
 	o.BootID = bootID
@@ -126,7 +137,6 @@ func checkRecovery(t *testing.T, crashed *durable.Mem, k *knobs, bootID string, 
 		t.Fatal("recovery after a restart wrote a knob")
 	}
 	// No original was lost, and none is a tuned value.
-	first := host().values
 	for id, v := range j.Originals() {
 		if v != first[id] {
 			t.Fatalf("original of %s is %q", id, v)
@@ -156,62 +166,69 @@ func checkRecovery(t *testing.T, crashed *durable.Mem, k *knobs, bootID string, 
 // knobs.
 func TestCrashAtEveryOperation(t *testing.T) {
 	t.Parallel()
-	for _, keep := range []float64{0, 0.5, 1} {
-		stillClock(t, fmt.Sprintf("keep %v", keep), func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(11, uint64(keep*10)))
-			mem, k := durable.NewMem(), newHost()
-			if err := mem.Mkdir("/state", 0o755); err != nil { // Without a sync: it may be gone after the crash.
-				t.Fatal(err)
-			}
-			points, checked := 0, crashes{}
-			allowed := []values{host().values}
-			check := func(disk *durable.Mem, k *knobs, bootID string, allowed ...values) {
-				if checked.first(t, disk, k, bootID, allowed) {
-					checkRecovery(t, disk, k, bootID, allowed...)
-				}
-			}
-			crash := func() {
-				points++
-				repeat := 1
-				if keep > 0 && keep < 1 {
-					repeat = 4
-				}
-				for range repeat {
-					// The process died, the kernel and its knobs live on. Or only the disk lost
-					// power, as that of a virtual machine may.
-					check(mem.CrashClone(keep, rng), k.cloneLocked(), "boot-1", allowed...)
-				}
-				// The host restarted, so the knobs are as they were at first.
-				restarted := newHost()
-				check(mem.CrashClone(keep, rng), restarted, "boot-2", host().values)
-			}
-			k.before = func(string, knobID) error { crash(); return nil }
-			fsys := durable.NewFaulty(mem, func(durable.Op) error { crash(); return nil })
-			j := open(t, options(fsys, k, &clock{}))
-			safe := host().values
-			for _, s := range script() {
-				allowed = []values{safe, s.safe}
-				if err := s.do(t.Context(), j); err != nil {
-					t.Fatalf("%s: %v", s.name, err)
-				}
-				allowed, safe = []values{s.safe}, s.safe
-				if diff := cmp.Diff(s.now, k.values); diff != "" {
-					t.Fatalf("%s: %s", s.name, diff)
-				}
-				crash() // What has returned is as safe as it will be.
-			}
-			if points < 100 {
-				t.Errorf("only %d crash points", points)
-			}
-			t.Logf("%d crash points, %d different states", points, len(checked))
-		})
+	for name, life := range lifes() {
+		for _, keep := range []float64{0, 0.5, 1} {
+			stillClock(t, fmt.Sprintf("%s, keep %v", name, keep), func(t *testing.T) {
+				crashAtEveryOperation(t, life, keep)
+			})
+		}
 	}
+}
+
+func crashAtEveryOperation(t *testing.T, life life, keep float64) {
+	first := life.host().values
+	rng := rand.New(rand.NewPCG(11, uint64(keep*10)))
+	mem, k := durable.NewMem(), life.host()
+	if err := mem.Mkdir("/state", 0o755); err != nil { // Without a sync: it may be gone after the crash.
+		t.Fatal(err)
+	}
+	points, checked := 0, crashes{}
+	allowed := []values{first}
+	check := func(disk *durable.Mem, k *knobs, bootID string, allowed ...values) {
+		if checked.first(t, disk, k, bootID, allowed) {
+			checkRecovery(t, first, disk, k, bootID, allowed...)
+		}
+	}
+	crash := func() {
+		points++
+		repeat := 1
+		if keep > 0 && keep < 1 {
+			repeat = 4
+		}
+		for range repeat {
+			// The process died, the kernel and its knobs live on. Or only the disk lost
+			// power, as that of a virtual machine may.
+			check(mem.CrashClone(keep, rng), k.cloneLocked(), "boot-1", allowed...)
+		}
+		// The host restarted, so the knobs are as they were at first.
+		restarted := life.host()
+		check(mem.CrashClone(keep, rng), restarted, "boot-2", first)
+	}
+	k.before = func(string, knobID) error { crash(); return nil }
+	fsys := durable.NewFaulty(mem, func(durable.Op) error { crash(); return nil })
+	j := open(t, options(fsys, k, &clock{}))
+	safe := first
+	for _, s := range life.script() {
+		allowed = []values{safe, s.safe}
+		if err := s.do(t.Context(), j); err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		allowed, safe = []values{s.safe}, s.safe
+		if diff := cmp.Diff(s.now, k.values); diff != "" {
+			t.Fatalf("%s: %s", s.name, diff)
+		}
+		crash() // What has returned is as safe as it will be.
+	}
+	if points < 100 {
+		t.Errorf("only %d crash points", points)
+	}
+	t.Logf("%d crash points, %d different states", points, len(checked))
 }
 
 // cloneLocked is clone for a hook, which runs while the host is locked; from elsewhere nothing else
 // uses the host at that moment.
 func (k *knobs) cloneLocked() *knobs {
-	return &knobs{values: maps.Clone(k.values), round: k.round}
+	return &knobs{values: maps.Clone(k.values), round: k.round, sets: k.sets, coupled: k.coupled}
 }
 
 // stillClock runs a test whose hooks do more than a disk does: an undo waits two seconds for its
@@ -224,13 +241,16 @@ func stillClock(t *testing.T, name string, f func(t *testing.T)) {
 // TestCrashWhileRecovering cuts the power at every operation of the recovery from every crash.
 func TestCrashWhileRecovering(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, crashWhileRecovering) // See stillClock.
+	for name, life := range lifes() {
+		stillClock(t, name, func(t *testing.T) { crashWhileRecovering(t, life) })
+	}
 }
 
-func crashWhileRecovering(t *testing.T) {
+func crashWhileRecovering(t *testing.T, life life) {
+	first := life.host().values
 	rng := rand.New(rand.NewPCG(17, 4))
-	mem, k := durable.NewMem(), newHost()
-	allowed := []values{host().values}
+	mem, k := durable.NewMem(), life.host()
+	allowed := []values{first}
 	points, checked, recovered := 0, crashes{}, crashes{}
 	recover := func(keep float64) {
 		disk, machine := mem.CrashClone(keep, rng), k.cloneLocked()
@@ -244,7 +264,7 @@ func crashWhileRecovering(t *testing.T) {
 			}
 			crashed, k := disk.CrashClone(keep, rng), machine.cloneLocked()
 			if checked.first(t, crashed, k, allowed) {
-				checkRecovery(t, crashed, k, "boot-1", allowed...)
+				checkRecovery(t, first, crashed, k, "boot-1", allowed...)
 			}
 		}
 		machine.before = func(string, knobID) error { again(); return nil }
@@ -266,8 +286,8 @@ func crashWhileRecovering(t *testing.T) {
 	}
 	k.before = func(string, knobID) error { crash(); return nil }
 	j := open(t, options(durable.NewFaulty(mem, func(durable.Op) error { crash(); return nil }), k, &clock{}))
-	safe := host().values
-	for _, s := range script() {
+	safe := first
+	for _, s := range life.script() {
 		allowed = []values{safe, s.safe}
 		if err := s.do(t.Context(), j); err != nil {
 			t.Fatalf("%s: %v", s.name, err)
@@ -309,7 +329,7 @@ func TestCrashWhileCompacting(t *testing.T) {
 			}
 			safe := values{rmem: "A", mtu: "9000", ring: "256"}
 			if crashed, k := disk.CrashClone(keep, rng), k.clone(); checked.first(t, crashed, k) {
-				checkRecovery(t, crashed, k, "boot-1", safe)
+				checkRecovery(t, host().values, crashed, k, "boot-1", safe)
 			}
 			return nil
 		})
@@ -428,8 +448,8 @@ func runWithFaults(t *testing.T, fsys durable.FS, k *knobs) []values {
 
 func checkAfterFault(t *testing.T, mem *durable.Mem, k *knobs, allowed []values) {
 	t.Helper()
-	checkRecovery(t, mem.CrashClone(1, nil), k.clone(), "boot-1", allowed...)
-	checkRecovery(t, mem.CrashClone(0, nil), k.clone(), "boot-1", allowed...)
+	checkRecovery(t, host().values, mem.CrashClone(1, nil), k.clone(), "boot-1", allowed...)
+	checkRecovery(t, host().values, mem.CrashClone(0, nil), k.clone(), "boot-1", allowed...)
 }
 
 // TestKnobFaults lets the system refuse every access to the knobs in turn, for good or once.
@@ -468,7 +488,7 @@ func knobFaults(t *testing.T, fault error) {
 			}
 			j.Close()
 			k.before = nil
-			checkRecovery(t, mem.CrashClone(0, nil), k.clone(), "boot-1", allowed...)
+			checkRecovery(t, host().values, mem.CrashClone(0, nil), k.clone(), "boot-1", allowed...)
 			if count <= n {
 				if n < 35 {
 					t.Errorf("only %d accesses", n)

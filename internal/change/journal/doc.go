@@ -103,6 +103,22 @@
 // waits for storage, lock and guard count the time in which this process runs: a pause of any
 // length is one of 16 steps.
 //
+// # Side effects
+//
+// A write may set other knobs as well ([knob.Coupler]): an intent holds what they held, "applied"
+// those that changed, and "undo" what they have to go back to, so that each step can be finished
+// after a crash. A side effect is undone with its change if the knob still holds what the write
+// left. It stacks like a change of that knob: undone from the middle, it passes its old value to
+// the next change, or side effect, of the same knob. Values that a change of another knob on top
+// has set are kept over an undo that moves them.
+//
+// If a coupled knob cannot be put back, the change stays open for one more attempt, because a NIC
+// that starts again is busy for a moment; then it ends, and its note names what is missing. Of an
+// intent older than ten seconds, only the knob itself goes back. What a driver sets later than the
+// read-back counts as another program's. So does, in rare orders, the value of a knob that several
+// stacked changes remove and make anew, if they are undone from the middle while the system refuses
+// writes (1 of 120 000 random lives with such faults).
+//
 // # Files
 //
 // A committed change becomes persisted through files that set its knob when the host starts
@@ -129,9 +145,9 @@
 // names in the directories that package persist uses, whatever the journal says.
 //
 // journal.log is a marked log of package durable with one JSON object per record (type record), and
-// journal.log.mark counts its records; lock holds
-// the writer's process id; guard.log is the log of the guards; notices lists what they have taken
-// back since the last command, see TakeNotices.
+// journal.log.mark counts its records, so that a log without its end is noticed, and so is one
+// without its mark. lock holds the writer's process id; guard.log is the log of the guards; notices
+// lists what they have taken back since the last command, see TakeNotices.
 //
 // # Sources
 //

@@ -307,12 +307,14 @@ const lockPatience = time.Second
 // program's, a knob that is gone, a change with another process's change on top, and files.
 func (g *watch) putBack(cause string, alone bool) (done []Outcome, err error) {
 	j := &Journal{options: g.options, history: g.memory.history(), sure: !alone}
-	due := g.due(j, cause)
-	if len(due) == 0 {
+	if len(g.due(j, cause)) == 0 {
 		return nil, nil
 	}
 	unlock := g.hold()
 	defer unlock()
+	// The trials of one command expire some time apart. What became due while the lock was awaited
+	// does not wait for storage that hangs as well.
+	due := g.due(j, cause)
 	outcomes, err := j.takeAllBack(context.Background(), due, func(e *entry) string {
 		if e.Phase == phaseUndoing && e.Why != "" {
 			return e.Why + "; finished by guard"
@@ -434,7 +436,7 @@ func (j *Journal) settle(done []Outcome) error {
 		if e == nil || e.Phase == phaseDone || !o.Restored || e.Knob != o.Change.Knob {
 			continue
 		}
-		errs = append(errs, j.writeOrRemember(record{Kind: kindUndone, ID: e.ID, Note: o.Change.Note}))
+		errs = append(errs, j.writeOrRemember(record{Kind: kindUndone, ID: e.ID, Note: o.Change.Note, Restored: true}))
 	}
 	return errors.Join(errs...)
 }

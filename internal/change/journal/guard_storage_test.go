@@ -160,7 +160,10 @@ func TestGuardWithoutStorage(t *testing.T) {
 					if mode == journal.Deadline {
 						request.For = time.Minute
 					}
-					apply(t, b.writer, request, rmem, "B", mtu, "9000")
+					// Each trial has its own deadline: those of one command are some time apart.
+					apply(t, b.writer, request, rmem, "B")
+					time.Sleep(300 * time.Millisecond)
+					apply(t, b.writer, request, mtu, "9000")
 					if mode == journal.Deadline {
 						b.die() // Normally: with the message that lets trials live.
 					}

@@ -77,20 +77,23 @@ func (j *Journal) tend() ([]Outcome, error) {
 	}
 	ctx := context.Background()
 	var due []*entry
-	var own bool
+	var own []string
 	for _, e := range j.history.entries {
 		switch {
 		case e.Phase == phaseDone || e.State != Trial || e.BootID != j.options.BootID:
 		case e.Session == j.session:
-			own = true
+			own = append(own, e.ID)
 		case e.Phase == phaseApplied && !e.Identity.elsewhere(j.options.Identify(e.Knob)) && !j.absent(e) &&
 			(j.expired(e) || j.history.unguarded(e, j.options.BootID, j.options.GuardAlive)):
 			due = append(due, e)
 		}
 	}
 	var err error
-	if own && j.guard != nil && !j.guard.works(j.options.GuardAlive) {
-		err = j.ensureGuard(ctx, j.lease)
+	if len(own) > 0 && (j.guard == nil || !j.guard.works(j.options.GuardAlive)) {
+		if err = j.ensureGuard(ctx, j.lease); err == nil && j.guard != nil {
+			// Without the record other commands would look for the guard that was killed.
+			err = j.writeOrRemember(record{Kind: kindGuarded, IDs: own, Guard: j.guard.is})
+		}
 	}
 	outcomes, undoErr := j.takeAllBack(ctx, due, func(*entry) string {
 		return "undone by the holder of the journal: " + causeDeadline

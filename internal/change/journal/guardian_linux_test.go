@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -148,9 +149,51 @@ func TestStoppedGuardIsReplaced(t *testing.T) {
 			t.Fatal("nothing replaced the second guard")
 		}
 	}
+	if changes := j.Changes(); len(changes) != 2 || changes[0].Unguarded || changes[1].Unguarded {
+		t.Errorf("under the third guard: %+v", changes)
+	}
 	j.Close()
 	<-guardOf(t, j).Exited()
 	if diff := cmp.Diff(host().values, s.values()); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestGuardIsReplacedAtLast: a writer that cannot start another guard at once, as on a host that is
+// short of memory, tries again.
+func TestGuardIsReplacedAtLast(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	program := filepath.Join(t.TempDir(), "guard")
+	link := func() error { return os.Symlink(os.Args[0], program) }
+	if err := link(); err != nil {
+		t.Fatal(err)
+	}
+	o := processOptions(s.knobs, s.state)
+	o.Guard = &journal.GuardOptions{Exe: program, Args: []string{s.knobs}, Handshake: journaltest.Patience}
+	j := open(t, o)
+	apply(t, j, journal.Request{For: time.Hour}, rmem, "B")
+	if err := os.Remove(program); err != nil {
+		t.Fatal(err)
+	}
+	kill(t, guardOf(t, j))
+	failed := make(chan error, 1)
+	j.Tend(func(_ []journal.Outcome, err error) {
+		select {
+		case failed <- err:
+		default:
+		}
+	})
+	if err := <-failed; !errors.Is(err, journal.ErrUnguarded) {
+		t.Error(err)
+	}
+	if err := link(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(journaltest.Patience); j.Guard() == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the trial stays without a guard")
+		}
+	}
+	j.Close()
 }

@@ -23,6 +23,10 @@ type knobs struct {
 	values map[knob.ID]knob.Value
 	// round is what the driver makes of a value; nil: takes it as it is.
 	round func(knob.ID, knob.Value) knob.Value
+	// sets is what the kernel sets with a value, once it has taken it; it may refuse the value.
+	// coupled names those knobs. nil: each knob is on its own.
+	sets    func(values map[knob.ID]knob.Value, id knob.ID, v knob.Value) error
+	coupled map[knob.ID][]knob.ID
 	// before may refuse or watch an operation ("read" or "write"); nil: all is well.
 	before func(op string, id knob.ID) error
 	writes int
@@ -65,9 +69,25 @@ func (k *knobs) access(op string, id knob.ID, v *knob.Value) (knob.Value, error)
 		if k.round != nil {
 			present = k.round(id, present)
 		}
+		if k.sets != nil {
+			if err := k.sets(k.values, id, present); err != nil {
+				return "", &fs.PathError{Op: op, Path: string(id), Err: err}
+			}
+		}
 		k.values[id] = present
 	}
 	return present, nil
+}
+
+// Coupled implements knob.Coupler.
+func (k *knobs) Coupled(ctx context.Context, id knob.ID) []knob.Setting {
+	var all []knob.Setting
+	for _, other := range k.coupled[id] {
+		if v, err := k.Read(ctx, other); err == nil {
+			all = append(all, knob.Setting{Knob: other, Value: v})
+		}
+	}
+	return all
 }
 
 // set is what another program does.
@@ -88,7 +108,7 @@ func (k *knobs) get(id knob.ID) knob.Value {
 func (k *knobs) clone() *knobs {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return &knobs{values: maps.Clone(k.values), round: k.round}
+	return k.cloneLocked()
 }
 
 // clock is a CLOCK_BOOTTIME that tests turn.

@@ -303,7 +303,7 @@ func (j *Journal) Session() string { return j.session }
 func (j *Journal) Changes() []Change {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.history.changes(j.options.BootID, j.options.GuardAlive)
+	return j.history.changes(j.options.BootID, j.options.Boottime(), j.options.GuardAlive)
 }
 
 // Close releases the journal. Remaining Lease trials then end: the guard takes them back, or the
@@ -363,9 +363,9 @@ func History(fsys durable.FS, dir string) ([]Change, error) {
 	}
 	bootID, err := sys.BootID()
 	if err != nil {
-		return h.changes("", nil), nil // guards are not looked at
+		return h.changes("", 0, nil), nil // guards are not looked at
 	}
-	return h.changes(bootID, guardAlive), nil
+	return h.changes(bootID, sys.Boottime(), guardAlive), nil
 }
 
 // write puts a record on disk, then applies it in memory.

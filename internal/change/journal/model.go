@@ -26,6 +26,9 @@ type Change struct {
 	Side string     `json:"side"` // near or far, seen from the requesting command
 	From knob.Value `json:"from"` // the value that undo restores
 	To   knob.Value `json:"to"`   // the value that the knob really held after the write
+	// Other knobs that the kernel or the driver set with this write. Undo brings them back as well,
+	// unless another program has changed them since.
+	SideEffects []SideEffect `json:"side_effects,omitempty"`
 	// Only when the kernel or the driver did not accept exactly this value.
 	Asked knob.Value `json:"asked,omitempty"`
 	// First value seen on this knob since boot, regardless of later changes.
@@ -41,6 +44,14 @@ type Change struct {
 	// recover.
 	Unguarded bool   `json:"unguarded,omitempty"`
 	Note      string `json:"note,omitempty"` // why it ended: undone by guard (writer died), left alone, …
+}
+
+// SideEffect is another knob that a write set as well. A knob that is not there, such as one of a
+// queue that a NIC no longer has, holds [knob.Absent].
+type SideEffect struct {
+	Knob knob.ID    `json:"knob"`
+	From knob.Value `json:"from"` // before the write
+	To   knob.Value `json:"to"`   // right after it
 }
 
 // Outcome is the result of taking one change back.

@@ -79,8 +79,9 @@ func garbage(r *rand.Rand) []byte {
 	return b
 }
 
-// TestDamageIsNeverSilent: whatever happens to the log of a host with five changes in force, the
-// next command either knows of all five or reports the damage and changes nothing.
+// TestDamageIsNeverSilent: whatever happens to the log of a host with five changes in force, also
+// together with the loss of its mark, the next command either knows of all five or reports the
+// damage and changes nothing. Only a state directory without both is like a new one.
 func TestDamageIsNeverSilent(t *testing.T) {
 	const each = 100
 	mem, k := durable.NewMem(), host()
@@ -103,13 +104,30 @@ func TestDamageIsNeverSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	reported, harmless := 0, 0
+	type damage struct {
+		mutate   func(*rand.Rand, []byte) []byte
+		unmarked bool
+	}
+	damages := map[string]damage{
+		"no mark": {func(_ *rand.Rand, b []byte) []byte { return b }, true},
+	}
 	for name, mutate := range mutations {
+		damages[name] = damage{mutate, false}
+		if mutate != nil {
+			damages[name+", no mark"] = damage{mutate, true}
+		}
+	}
+	for name, d := range damages {
+		mutate := d.mutate
 		random := rand.New(rand.NewPCG(1, uint64(len(name))))
 		for n := range each {
 			disk := mem.CrashClone(1, nil)
 			err := disk.Remove("/state/journal.log")
 			if mutate != nil {
 				err = durable.Replace(disk, "/state/journal.log", mutate(random, bytes.Clone(log)), 0o644)
+			}
+			if d.unmarked {
+				err = errors.Join(err, disk.Remove("/state/journal.log.mark"))
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -138,7 +156,7 @@ func TestDamageIsNeverSilent(t *testing.T) {
 		}
 	}
 	t.Logf("%d mutations: %d reported, %d harmless", reported+harmless, reported, harmless)
-	if reported < 10*each {
+	if reported < 20*each {
 		t.Errorf("only %d mutations reached the journal", reported)
 	}
 }

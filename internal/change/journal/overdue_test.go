@@ -101,3 +101,36 @@ func TestTakeOverdueLeavesTheRest(t *testing.T) {
 		t.Errorf("the damage is gone: %v", err)
 	}
 }
+
+// TestHistoryPastDeadline: the guard takes a trial back while another process keeps the journal
+// from it, so the history does not show a plain trial past the deadline.
+func TestHistoryPastDeadline(t *testing.T) {
+	const late = "past its deadline: the journal does not show yet that it went back"
+	c := &clock{}
+	o := options(durable.NewMem(), host(), c)
+	o.Mode = journal.Deadline
+	j := open(t, o)
+	apply(t, j, journal.Request{For: time.Minute}, rmem, "B")
+	for _, step := range []struct {
+		after time.Duration
+		note  string
+	}{{time.Minute - 1, ""}, {time.Second, ""}, {time.Second, late}} {
+		c.advance(step.after)
+		if got := j.Changes()[0]; got.State != journal.Trial || got.Note != step.note {
+			t.Errorf("%v later: %s, %q; want %q", step.after, got.State, got.Note, step.note)
+		}
+	}
+	if _, err := j.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := j.Changes()[0]; got.State != journal.Undone || got.Note == late {
+		t.Errorf("recovered: %s, %q", got.State, got.Note)
+	}
+	apply(t, j, journal.Request{For: time.Minute}, rmem, "B")
+	if err := j.Commit(t.Context(), j.Changes()[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	if c.advance(time.Hour); j.Changes()[1].Note != "" {
+		t.Errorf("committed: %q", j.Changes()[1].Note)
+	}
+}

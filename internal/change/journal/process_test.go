@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -134,14 +135,14 @@ func writerProcess(knobs, state, mode string) error {
 			return err
 		}
 		fmt.Println("applied")
-		select {} // Killed here: by the guard.
+		return untilKilled(j)
 	case "idle":
 		if _, err := j.Apply(ctx, request, settings("link:a0/mtu", "9000", "route:10.50.0.0/16/initcwnd",
 			"20")...); err != nil {
 			return err
 		}
 		fmt.Println("applied")
-		select {}
+		return untilKilled(j)
 	case "life":
 		return wholeLife(ctx, j)
 	}
@@ -175,6 +176,15 @@ func writerProcess(knobs, state, mode string) error {
 			}
 		}
 	}
+}
+
+// untilKilled waits for the end of this process with its journal open. A plain `select {}` leaves
+// the journal to the garbage collector, which closes the pipe to the guard: its writer then seems
+// to have died.
+func untilKilled(j *journal.Journal) error {
+	runtime.GC()                  // what may happen at any time happens here
+	<-context.Background().Done() // never; the compiler does not know, and keeps the journal
+	return j.Close()
 }
 
 // liveKnobs are those of the world of the tests, of every kind that a namespace has, with two

@@ -38,7 +38,10 @@ type entry struct {
 	Away  *Identity `json:"away,omitempty"`
 	Phase phase     `json:"phase"`
 	Why   string    `json:"why,omitempty"` // it is being undone
-	Saved *saved    `json:"saved,omitempty"`
+	// Beside is what the knobs coupled to this one must hold when an unfinished step is undone or
+	// finished: before a write what they held, before an undo what they have to go back to.
+	Beside []knob.Setting `json:"beside,omitempty"`
+	Saved  *saved         `json:"saved,omitempty"`
 }
 
 // kind is the meaning of a record.
@@ -49,6 +52,7 @@ const (
 	kindApplied     kind = "applied"     // ID is in force, holding To
 	kindFailed      kind = "failed"      // ID never came into force
 	kindCommit      kind = "commit"      // IDs are no longer trials
+	kindGuarded     kind = "guarded"     // Guard watches the trials IDs in place of the one they had
 	kindUndo        kind = "undo"        // ID, holding To, is about to be put back
 	kindUndone      kind = "undone"      // ID is over; its From passes to Heir if one stands on top
 	kindPersist     kind = "persist"     // files of ID, in Saved, are about to be written
@@ -61,16 +65,22 @@ const (
 
 // record is one record of the log, as JSON.
 type record struct {
-	Kind      kind       `json:"kind"`
-	Time      time.Time  `json:"time"`
-	Entry     *entry     `json:"entry,omitempty"`
-	ID        string     `json:"id,omitempty"`
-	IDs       []string   `json:"ids,omitempty"`
-	To        knob.Value `json:"to,omitempty"`
-	Note      string     `json:"note,omitempty"`
-	Heir      string     `json:"heir,omitempty"`
+	Kind  kind       `json:"kind"`
+	Time  time.Time  `json:"time"`
+	Entry *entry     `json:"entry,omitempty"`
+	ID    string     `json:"id,omitempty"`
+	IDs   []string   `json:"ids,omitempty"`
+	To    knob.Value `json:"to,omitempty"`
+	Note  string     `json:"note,omitempty"`
+	Heir  string     `json:"heir,omitempty"`
+	// Of applied: the knobs that changed as well. Of undo: what coupled knobs have to go back to.
+	SideEffects []SideEffect   `json:"side_effects,omitempty"`
+	Beside      []knob.Setting `json:"beside,omitempty"`
+	// Of undone: the old value is back, and side effects with it.
+	Restored  bool       `json:"restored,omitempty"`
 	Saved     *saved     `json:"saved,omitempty"`
 	Away      *Identity  `json:"away,omitempty"`
+	Guard     *Guardian  `json:"guard,omitempty"`
 	Next      int        `json:"next,omitempty"`
 	Originals []original `json:"originals,omitempty"`
 }
@@ -155,6 +165,13 @@ func (h *history) add(r record) error {
 			h.see(o)
 		}
 		return nil
+	case kindGuarded:
+		for _, id := range r.IDs {
+			if e := h.find(id); e != nil {
+				e.Guard = r.Guard
+			}
+		}
+		return nil
 	case kindCommit:
 		for _, id := range r.IDs {
 			if e := h.find(id); e == nil || e.State != Trial || e.Phase != phaseApplied {
@@ -186,9 +203,18 @@ func (h *history) add(r record) error {
 		return h.persisted(r, e)
 	case kindApplied:
 		e.Phase, e.Note = phaseApplied, r.Note
+		if r.Away == nil {
+			e.SideEffects, e.Beside = r.SideEffects, nil
+		}
+		for _, s := range e.SideEffects {
+			h.see(original{e.objectOf(s), s.From})
+		}
 		e.holds(r.To)
 	case kindUndo:
 		e.Phase, e.Why = phaseUndoing, r.Note
+		if r.Away == nil {
+			e.Beside = r.Beside
+		}
 		e.holds(r.To)
 		if r.Away != nil {
 			e.Note = r.Note
@@ -200,8 +226,13 @@ func (h *history) add(r record) error {
 			if heir == nil || heir.Phase != phaseApplied || heir != h.above(e) {
 				return fmt.Errorf("change %q passes its old value to %q, which cannot take it", r.ID, r.Heir)
 			}
-			heir.From = e.From
+			h.inherit(heir, e)
 		}
+		if r.Restored {
+			h.passOn(e, nil)
+			h.ends(e)
+		}
+		e.Beside = nil
 		e.Phase, e.State, e.Note, e.Deadline, e.Why = phaseDone, Undone, r.Note, nil, ""
 		e.Persisted, e.Files = false, nil
 	default:
@@ -269,37 +300,46 @@ func (h *history) find(id string) *entry {
 	return nil
 }
 
-// above returns the next change on top of e: the oldest later change of the same object that is not
-// over. A change that outlives its boot is below those of later boots.
+// above returns the next change on top of e: the oldest later change that is not over and is of the
+// same object, or set that as well. A change that outlives its boot is below those of later boots.
 func (h *history) above(e *entry) *entry {
 	i := slices.Index(h.entries, e)
 	for _, later := range h.entries[i+1:] {
 		onTop := later.object().same(e.object()) || e.Saved != nil && later.Knob == e.Knob && later.BootID != e.BootID
-		if later.Phase != phaseDone && onTop {
+		if later.Phase != phaseDone && (onTop || later.setAsWell(e.object(), e.To) >= 0) {
 			return later
 		}
 	}
 	return nil
 }
 
-// unsettled returns a change of the object whose latest step was not finished, nil when all were.
+// unsettled returns a change whose latest step was not finished, of the object or of a knob that
+// sets the object as well; nil when all were.
 func (h *history) unsettled(of object) *entry {
 	for _, e := range h.entries {
-		if (e.Phase == phaseIntent || e.Phase == phaseUndoing) && e.object().same(of) {
+		if (e.Phase == phaseIntent || e.Phase == phaseUndoing) && (e.object().same(of) || e.keeps(of)) {
 			return e
 		}
 	}
 	return nil
 }
 
+// recordBound is how long after its deadline the end of a trial is usually in the journal.
+const recordBound = time.Second
+
 // changes returns what users see of the history, oldest first. Trials of another boot have no guard
-// to look for.
-func (h *history) changes(bootID string, alive func(Guardian) bool) []Change {
+// to look for. now is the time since boot.
+func (h *history) changes(bootID string, now time.Duration, alive func(Guardian) bool) []Change {
 	changes := make([]Change, len(h.entries))
 	for i, e := range h.entries {
 		changes[i] = e.Change
 		// The guard of one whose interface left has ended as it should; its note says why.
 		changes[i].Unguarded = e.Away == nil && h.unguarded(e, bootID, alive)
+		// The guard takes a trial back also where another process keeps the journal from it.
+		if e.State == Trial && e.Phase != phaseDone && e.BootID == bootID && e.Note == "" &&
+			e.Expires != 0 && now >= e.Expires+recordBound {
+			changes[i].Note = "past its deadline: the journal does not show yet that it went back"
+		}
 	}
 	return changes
 }

@@ -240,11 +240,14 @@ func endGroup(t *testing.T, env, want string) {
 		t.Fatal(err)
 	}
 	defer command.Process.Kill() // It is gone by then, unless the test broke off.
-	if _, err := out.Read(make([]byte, 64)); err != nil {
+	said := make([]byte, 64)
+	n, err := out.Read(said)
+	if err != nil {
 		t.Fatalf("writer: %v", err)
 	}
 	if len(before.differences(takeSnapshot(t))) == 0 {
-		t.Error("nothing was in force")
+		t.Errorf("nothing was in force after %q\nlog of the guard:\n%s", said[:n],
+			stage{t, "live", state}.guardLog())
 	}
 	if err := os.WriteFile(filepath.Join(session, "cgroup.kill"), []byte("1"), 0); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func Salvage(fsys durable.FS, dir string) (Salvaged, error) {
 	if err != nil {
 		return Salvaged{}, fmt.Errorf("salvage journal: %w", err)
 	}
-	return Salvaged{Changes: h.changes("", nil), MissingRecords: missing}, nil
+	return Salvaged{Changes: h.changes("", 0, nil), MissingRecords: missing}, nil
 }
 
 // salvage adds up the records that are left. A record that does not fit, because one before it is

@@ -43,13 +43,13 @@ func atTerminal(path string) *terminal {
 
 // show writes lines to the terminal, if it is still the same: the kernel gives the number of a
 // closed terminal to the next session of any user. It never waits for a terminal that accepts no
-// output.
+// output, as after Ctrl-S. Package os would wait for it, so these are raw calls.
 func (t *terminal) show(lines []string) error {
-	file, err := os.OpenFile(t.path, os.O_WRONLY|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	fd, err := unix.Open(t.path, unix.O_WRONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer func() { _ = unix.Close(fd) }()
 	var now unix.Stat_t
 	if err := unix.Stat(t.path, &now); err != nil {
 		return err
@@ -62,6 +62,6 @@ func (t *terminal) show(lines []string) error {
 	for _, line := range lines {
 		text += "linerate: " + visible.Line(line) + "\r\n"
 	}
-	_, err = file.WriteString(text)
+	_, err = unix.Write(fd, []byte(text))
 	return err
 }

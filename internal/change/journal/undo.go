@@ -158,10 +158,18 @@ func (j *Journal) lookUp(ids []string) ([]*entry, error) {
 	return entries, nil
 }
 
-// takeAllBack takes changes back in reverse order. The end of the context stops it between two
-// changes.
+// takeAllBack takes changes back in reverse order, after what was interrupted. The end of the
+// context stops it between two changes.
 func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*entry) string) ([]Outcome, error) {
-	position := func(e *entry) int { return slices.Index(j.history.entries, e) }
+	// An undo that was interrupted may have moved knobs of later changes, and brings them back when
+	// it is finished: first, so that they hold what these changes left.
+	entries = j.withInterrupted(entries)
+	position := func(e *entry) int {
+		if e.Phase == phaseUndoing && len(e.Beside) > 0 {
+			return len(j.history.entries) + slices.Index(j.history.entries, e)
+		}
+		return slices.Index(j.history.entries, e)
+	}
 	sorting.Func(entries, func(a, b *entry) int { return position(b) - position(a) })
 	var outcomes []Outcome
 	var errs []error
@@ -217,190 +225,6 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 		backErr = err
 	}
 	return outcome, backErr
-}
-
-// putBack ends one change at its knob: it reads the knob and does what remains to be done. If
-// another part of the change remains, ends is false, and the change stays open.
-func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) (Outcome, error) {
-	over := func(restored bool, r record) (Outcome, error) {
-		if !ends {
-			return Outcome{Change: e.Change, Restored: restored}, nil
-		}
-		r.Kind, r.ID = kindUndone, e.ID
-		err := j.writeOrRemember(r)
-		return Outcome{Change: e.Change, Restored: restored}, err
-	}
-	stays := func(err error) (Outcome, error) { return Outcome{Change: e.Change}, err }
-
-	if e.Phase == phaseDone {
-		return stays(nil)
-	}
-	// The checks below start with those that need no look at the host. Each ends in one record, so
-	// that after a crash between two of them the check is repeated and not skipped.
-	if e.over(j.options.BootID) {
-		return over(false, record{Note: noteRestarted})
-	}
-	// Writing From now would change the value under the change above, which would then look like
-	// the work of another program.
-	top := j.history.above(e)
-	for ; top != nil && top.over(j.options.BootID); top = j.history.above(e) {
-		if err := j.writeOrRemember(record{Kind: kindUndone, ID: top.ID, Note: noteRestarted}); err != nil {
-			return stays(err)
-		}
-	}
-	if top != nil {
-		if top.Phase != phaseApplied || e.Phase != phaseApplied {
-			return stays(fmt.Errorf("change %s on top of it: %w", top.ID, ErrNeedsRecovery))
-		}
-		return over(false, record{Heir: top.ID, Note: fmt.Sprintf("%s; change %s stands on top and now goes back to %s",
-			why, top.ID, e.From)})
-	}
-	found := j.options.Identify(e.Knob)
-	if e.BootID != j.options.BootID {
-		// Numbers of namespaces and interfaces mean nothing after a restart; the files identified
-		// them by name as well.
-		found = e.Identity
-	}
-	if e.Identity.elsewhere(found) {
-		if j.options.NamespaceGone(e.Identity.Namespace) {
-			note := "the network namespace is gone, and the setting with it"
-			if e.Identity.Device != "" {
-				// The kernel moves NICs back to the first namespace unchanged, and destroys all
-				// other interfaces.
-				note += ", unless it is that of a card: then look at it where the card is now"
-			}
-			return over(false, record{Note: note})
-		}
-		return stays(fmt.Errorf("%w (%s, here is %s)", ErrOtherNamespace, e.Identity.Namespace, found.Namespace))
-	}
-	id := e.Knob
-	if e.BootID == j.options.BootID {
-		id = j.present(e)
-	}
-	if id != e.Knob {
-		why += fmt.Sprintf("; its interface is called %s now", id.Interface())
-		found = j.options.Identify(id)
-	}
-	back := e.Away != nil && e.Away.Address != "" && e.Away.Address == found.Address
-	if e.Identity.differs(found) && !back {
-		unseen, err := j.left(e)
-		if err != nil {
-			return stays(err)
-		}
-		return over(false, record{Note: why + "; the interface is gone" + unseen +
-			" and another one has its name: left alone"})
-	}
-	present, err := j.read(ctx, id)
-	// A driver was unloaded or an interface was removed; a device that comes back later has its own
-	// defaults.
-	if errors.Is(err, fs.ErrNotExist) {
-		unseen := ""
-		if found.Device == "" {
-			if unseen, err = j.left(e); err != nil {
-				return stays(err)
-			}
-		}
-		return over(false, record{Note: why + "; the knob no longer exists" + unseen})
-	}
-	if err != nil {
-		return stays(err)
-	}
-	if j.same(id, present, e.From) {
-		// In force and yet holding From: another program restored it. In any other phase, an
-		// interrupted step leaves this state.
-		inSteps := id.Kind() == knob.KindQdisc || id.Kind() == knob.KindFirewall || id.InFile()
-		if e.Phase == phaseApplied {
-			why += "; the old value was there already"
-			inSteps = false
-		}
-		// A queueing discipline goes back in two steps: it is created, then handed over to the kernel.
-		// So do rules: they are put in front of others, which are then removed. The server of an
-		// option in a file may be on its way to take it. Writing the same value again completes a
-		// write that was interrupted between the steps. A module that is loaded again has its old
-		// parameter before its interfaces have what they had, and a guard that dies in between leaves
-		// no record. All other knobs consist of their value alone.
-		if inSteps || knob.Reloads(id) {
-			if err := j.options.Backend.Write(ctx, id, e.From); err != nil {
-				return stays(err)
-			}
-		}
-		return over(true, record{Note: why})
-	}
-	asked := j.same(id, present, e.To)
-	if !asked && j.sure {
-		// Another program's value, or a driver's rounding: a question for the journal, which keeps
-		// a record of what it overwrites.
-		return stays(errNotSure)
-	}
-	if !asked && !j.rounded(e) {
-		outcome, err := over(false,
-			record{Note: fmt.Sprintf("%s; changed by another program to %s and left alone", why, present)})
-		outcome.Foreign = present
-		return outcome, err
-	}
-	if !asked {
-		// Most likely the driver's rounding, perhaps a value that another program set in the last
-		// ten seconds. It is about to be overwritten, so the history must contain it: To keeps it
-		// as well, but users read the note.
-		why += fmt.Sprintf("; it held %s, neither %s nor %s, and was treated as the driver's rounding of our write",
-			present, e.From, e.To)
-	}
-	// The intent to undo makes a later Recover finish it. If it cannot be recorded, the old value
-	// is restored all the same: that is the safe side, and Recover finds it at the knob.
-	var noteErr error
-	if e.Phase != phaseUndoing {
-		noteErr = j.writeOrRemember(record{Kind: kindUndo, ID: e.ID, To: present, Note: why})
-	}
-	// No kernel has a compare-and-swap for a knob. Between the read above and this line lies one
-	// fsync, milliseconds on a slow disk; a value that another program sets in that time is lost.
-	// The package comment lists this under Limits.
-	writeErr := j.options.Backend.Write(ctx, id, e.From)
-	after, err := j.read(ctx, id)
-	if err != nil {
-		return stays(errors.Join(writeErr, err, noteErr))
-	}
-	switch {
-	case j.same(id, after, e.From):
-		// Even if the write reported an error.
-	case writeErr != nil:
-		return stays(errors.Join(writeErr, noteErr))
-	// The change stays open: the guard tries again, and users see that instead of a history that
-	// reports the change as over.
-	case after == present:
-		return stays(errors.Join(fmt.Errorf("put back %s: %w", e.From, ErrNoEffect), noteErr))
-	default:
-		why += fmt.Sprintf("; put back %s, the system made it %s", e.From, after)
-		outcome, err := over(false, record{Note: why})
-		return outcome, errors.Join(fmt.Errorf("put back %s, the system made it %s", e.From, after), noteErr, err)
-	}
-	outcome, err := over(true, record{Note: why})
-	if noteErr != nil {
-		err = noteErr // The second error adds nothing.
-	}
-	return outcome, err
-}
-
-// errNotSure is the answer of a Journal that leaves guesses to another one.
-var errNotSure = errors.New("left to the journal")
-
-const noteRestarted = "the host was restarted, which put the old value back"
-
-// roundingWindow is how long after an intent an unexpected value, neither the old nor the requested
-// one, counts as the driver's rounding of our write.
-const roundingWindow = 10 * time.Second
-
-// rounded reports whether the unexpected value of a knob is most likely our own: the writer died
-// between the write and its record, and drivers round (rings to powers of two, moderation to a
-// granule of microseconds). A guard comes within milliseconds, so no other program had the time;
-// later the value may be another program's choice, which is left alone. A change from the future
-// was recorded in another time namespace (time_namespaces(7), Linux 5.6: CLOCK_BOOTTIME has an
-// offset there); its age is unknown, so it counts as late.
-func (j *Journal) rounded(e *entry) bool {
-	if e.Knob.InFile() {
-		return false // no program rounds what is in a file, and Began may be of another boot
-	}
-	age := j.options.Boottime() - e.Began
-	return e.Phase == phaseIntent && age >= 0 && age < roundingWindow
 }
 
 // expired reports whether the deadline of a trial has passed.

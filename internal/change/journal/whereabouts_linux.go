@@ -31,7 +31,7 @@ func elsewhere(i Identity, name string) (there Identity, known bool) {
 		runtime.LockOSThread() // Never unlocked: the thread ends in another namespace.
 		r := result{known: known}
 		for namespace, path := range handles {
-			links, err := linksIn(path)
+			links, err := linksIn(namespace, path)
 			if err != nil {
 				r.known = r.known && ended(err) // a namespace whose last handle has gone is not one
 				continue
@@ -47,14 +47,28 @@ func elsewhere(i Identity, name string) (there Identity, known bool) {
 	return r.there, r.known
 }
 
-// linksIn moves this thread to a network namespace and returns the interfaces there.
-func linksIn(path string) ([]net.Interface, error) {
-	file, err := os.Open(path)
+// linksIn moves this thread to a network namespace and returns the interfaces there. The path may
+// lead through the mounts of any user, who can hide the namespace there behind a link to a device
+// or behind a pipe. So it is opened only when it is known to be that namespace.
+func linksIn(namespace, path string) ([]net.Interface, error) {
+	place, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
+	fd := -1
+	var kind unix.Statfs_t
+	var st unix.Stat_t
+	// The name of a namespace is its inode number (namespaces(7)).
+	if unix.Fstatfs(place, &kind) == nil && kind.Type == unix.NSFS_MAGIC && unix.Fstat(place, &st) == nil &&
+		namespace == "net:["+strconv.FormatUint(st.Ino, 10)+"]" {
+		fd, err = unix.Open("/proc/self/fd/"+strconv.Itoa(place), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	_ = unix.Close(place)
+	if err == nil {
+		err = unix.Setns(fd, unix.CLONE_NEWNET) // EBADF where it was not opened
+		_ = unix.Close(fd)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return net.Interfaces()

@@ -27,36 +27,66 @@ var catalogueOrder = []string{KindSysctl, KindLink, KindEthtool, KindQueue, Kind
 // Exact holds every definition by its pattern, so that most look-ups (sysctls without wildcards)
 // are one access to a map; only the few with a star are compared one by one.
 type Catalog struct {
+	kinds       map[string]func() *Catalog // the built-in one on Linux: each kind, parsed at first use
+	whole       func() *Catalog            // and all of them
 	definitions []Definition
 	own         int // the first of them are of this system, where that is not Linux
 	exact       map[ID]int
 	patterns    map[string][]int // indices of definitions with wildcards, by kind
 }
 
-// Catalogue returns the catalogue that is built in. It is parsed at first use (3 ms) and never
-// changes.
+// Catalogue returns the catalogue that is built in. It is parsed at first use and never changes: on
+// Linux by kind, because the whole takes 3 ms and most processes look up knobs of one or two kinds.
 func Catalogue() *Catalog { return builtIn() }
 
 // builtIn is a constant that the language cannot express as one.
 var builtIn = sync.OnceValue(func() *Catalog {
-	all := systemCatalogue()
+	own := systemCatalogue()
+	if len(own) == 0 {
+		return byKind()
+	}
+	all := slices.Clone(own)
 	for _, kind := range catalogueOrder {
-		data, err := catalogueFiles.ReadFile("catalogue/" + kind + ".json")
-		if err != nil {
-			panic("built-in catalogue: " + err.Error())
-		}
-		all = append(all, data)
+		all = append(all, builtInFile(kind))
 	}
-	c, err := ParseCatalog(all...)
-	if err != nil {
-		// The data is part of this program and its tests parse it.
-		panic("built-in catalogue: " + err.Error())
-	}
-	if own, err := ParseCatalog(systemCatalogue()...); err == nil {
-		c.own = len(own.definitions)
-	}
+	c := mustParse(all...)
+	c.own = len(mustParse(own...).definitions)
 	return c
 })
+
+// byKind returns the catalogue of Linux, of which each kind has a file.
+func byKind() *Catalog {
+	c := &Catalog{kinds: make(map[string]func() *Catalog)}
+	for _, kind := range catalogueOrder {
+		c.kinds[kind] = sync.OnceValue(func() *Catalog { return mustParse(builtInFile(kind)) })
+	}
+	c.whole = sync.OnceValue(func() *Catalog {
+		all := new(Catalog)
+		for _, kind := range catalogueOrder {
+			all.definitions = append(all.definitions, c.kinds[kind]().definitions...)
+		}
+		return all
+	})
+	return c
+}
+
+func builtInFile(kind string) []byte {
+	data, err := catalogueFiles.ReadFile("catalogue/" + kind + ".json")
+	if err != nil {
+		panic("built-in catalogue: " + err.Error())
+	}
+	return data
+}
+
+// mustParse panics where the data is not a catalogue: it is part of this program, and its tests
+// parse it.
+func mustParse(parts ...[]byte) *Catalog {
+	c, err := ParseCatalog(parts...)
+	if err != nil {
+		panic("built-in catalogue: " + err.Error())
+	}
+	return c
+}
 
 // ParseCatalog reads a catalogue: JSON arrays of definitions, one after the other. Unknown keys,
 // doubled names and definitions that contradict themselves are errors.
@@ -129,7 +159,15 @@ func (d Definition) check() error {
 }
 
 // All lists the definitions in the order of the data file.
-func (c *Catalog) All() []Definition { return slices.Clone(c.definitions) }
+func (c *Catalog) All() []Definition { return slices.Clone(c.listed()) }
+
+// listed returns all definitions, which the caller must not change.
+func (c *Catalog) listed() []Definition {
+	if c.whole != nil {
+		return c.whole().definitions
+	}
+	return c.definitions
+}
 
 // Own lists the definitions of this system. Other systems than Linux know those of Linux too,
 // because they judge advice for it and read documents of its hosts.
@@ -146,6 +184,9 @@ func (c *Catalog) Own() []Definition {
 // Fewest wildcards wins, so that net.ipv4.conf.all.rp_filter can have its own definition beside
 // that of net.ipv4.conf.*.rp_filter.
 func (c *Catalog) Lookup(id ID) (Definition, bool) {
+	if kind, ok := c.kinds[id.Kind()]; ok {
+		return kind().Lookup(id)
+	}
 	if i, ok := c.exact[id]; ok {
 		return c.definitions[i], true
 	}
@@ -244,7 +285,7 @@ func (c *Catalog) Match(pattern string) []Definition {
 	}
 	glob := strings.ContainsAny(pattern, "*?[")
 	text := strings.ToLower(pattern)
-	for _, d := range c.definitions {
+	for _, d := range c.listed() {
 		name := strings.ToLower(string(d.Pattern))
 		if ID(name).FitsTyped(text) || !glob && strings.Contains(strings.ToLower(d.Title), text) {
 			out = append(out, d)

@@ -82,7 +82,11 @@ func checkDefinitions(t *testing.T, all []knob.Definition) {
 	t.Helper()
 	for _, d := range all {
 		if d.DefaultOn != "" && d.Default != "" {
-			if v, err := d.Normalize(knob.Value(d.Default)); err != nil || string(v) != d.Default {
+			valid := d.Normalize
+			if d.Shown[knob.Value(d.Default)] != "" {
+				valid = d.Canonical
+			}
+			if v, err := valid(knob.Value(d.Default)); err != nil || string(v) != d.Default {
 				t.Errorf("%s: default %q is %q, %v", d.Pattern, d.Default, v, err)
 			}
 		}
@@ -211,6 +215,31 @@ func TestCanonicalHasNoRange(t *testing.T) {
 	}
 }
 
+// TestShownValues: a value that the kernel reports and refuses is refused with what to set instead,
+// and is still a value that was there before. Linux 6.18 answers EINVAL to 0, and to less than two
+// pages for dirty_bytes (mm/page-writeback.c).
+func TestShownValues(t *testing.T) {
+	for id, least := range map[knob.ID]knob.Value{"sysctl:vm.dirty_bytes": "8192",
+		"sysctl:vm.dirty_background_bytes": "1"} {
+		d, _ := knob.Catalogue().Lookup(id)
+		_, err := d.Normalize(" 0")
+		if want := "does not take it: dirty_"; err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "_ratio is in force; set that one") || strings.Contains(err.Error(), "at least 0") {
+			t.Errorf("%s=0: %v, want %q", id, err, want)
+		}
+		if v, err := d.Canonical("0\n"); v != "0" || err != nil {
+			t.Errorf("%s reads 0: %q, %v", id, v, err)
+		}
+		if v, err := d.Normalize(least); v != least || err != nil {
+			t.Errorf("%s=%s: %v", id, least, err)
+		}
+		if text := d.Allowed(); !strings.Contains(text, "of at least "+string(least)) ||
+			!strings.Contains(text, "it may read 0, which cannot be set") {
+			t.Errorf("%s: %s", id, text)
+		}
+	}
+}
+
 func TestEqual(t *testing.T) {
 	c := knob.Catalogue()
 	for _, tc := range []struct {
@@ -288,4 +317,13 @@ func FuzzParseCatalog(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestEachKindHasItsFile: a knob in the file of another kind would be listed, and not be found.
+func TestEachKindHasItsFile(t *testing.T) {
+	for _, d := range knob.Catalogue().All() {
+		if found, ok := knob.Catalogue().Lookup(d.Pattern); !ok || found.Pattern != d.Pattern {
+			t.Errorf("%s is listed, and its name finds %q", d.Pattern, found.Pattern)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package knob
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -59,10 +60,14 @@ type Definition struct {
 	Min       *int64   `json:"min,omitempty"`       // of each number; absent: not limited below
 	Max       *int64   `json:"max,omitempty"`
 	Choices   []string `json:"choices,omitempty"`
-	Unit      string   `json:"unit,omitempty"` // bytes, pages, packets, segments, microseconds, seconds, …
-	Default   string   `json:"default,omitempty"`
-	DefaultOn string   `json:"default_on,omitempty"` // where the default was read: "Linux 6.18"
-	Scope     Scope    `json:"scope"`
+	// Shown are values that the kernel reports and takes from no program, each with what to set
+	// instead. A change to such a value is refused; one that was there before a change is recorded,
+	// and an undo brings it back with the knobs that are coupled to this one.
+	Shown     map[Value]string `json:"shown,omitempty"`
+	Unit      string           `json:"unit,omitempty"` // bytes, pages, packets, segments, microseconds, seconds, …
+	Default   string           `json:"default,omitempty"`
+	DefaultOn string           `json:"default_on,omitempty"` // where the default was read: "Linux 6.18"
+	Scope     Scope            `json:"scope"`
 	// ScopeSince is the first kernel on which the scope applies, "6.8"; before it the knob belonged
 	// to the whole host.
 	ScopeSince  string      `json:"scope_since,omitempty"`
@@ -83,8 +88,17 @@ type Definition struct {
 	Undo Undo `json:"undo"`
 }
 
-// Allowed returns a description of the accepted values.
+// Allowed returns a description of the accepted values, and of those that can only be read.
 func (d Definition) Allowed() string {
+	text := d.accepted()
+	for _, v := range slices.Sorted(maps.Keys(d.Shown)) {
+		text += fmt.Sprintf("; it may read %s, which cannot be set: %s", v, d.Shown[v])
+	}
+	return text
+}
+
+// accepted describes the accepted values alone.
+func (d Definition) accepted() string {
 	unit := ""
 	if d.Unit != "" {
 		unit = " (" + d.Unit + ")"
@@ -153,7 +167,13 @@ func (d Definition) Normalize(v Value) (Value, error) { return d.normalize(v, tr
 func (d Definition) Canonical(v Value) (Value, error) { return d.normalize(v, false) }
 
 func (d Definition) normalize(v Value, ranged bool) (Value, error) {
-	refuse := &RangeError{Value: v, Allowed: d.Allowed()}
+	refuse := &RangeError{Value: v, Allowed: d.accepted()}
+	if ranged && len(d.Shown) > 0 {
+		if shown, err := d.normalize(v, false); err == nil && d.Shown[shown] != "" {
+			refuse.Err = fmt.Errorf("the kernel reports %s and does not take it: %s", shown, d.Shown[shown])
+			return "", refuse
+		}
+	}
 	s := v.Squeeze()
 	if s == Absent && d.mayBeAbsent() {
 		return s, nil

@@ -332,6 +332,18 @@ func (id ID) Interface() string {
 	return ""
 }
 
+// OwnParameter begins the attribute of a parameter that only the present I/O scheduler of a disk
+// has.
+const OwnParameter = "iosched."
+
+// DiskFile returns the file of an attribute of a disk, below /sys/block/NAME.
+func DiskFile(attribute string) string {
+	if own, ok := strings.CutPrefix(attribute, OwnParameter); ok {
+		return "queue/iosched/" + own
+	}
+	return "queue/" + attribute
+}
+
 // Path returns the elements of a sysctl's path below /proc/sys; nil for other kinds and for names
 // that are none.
 func (id ID) Path() []string {

@@ -18,7 +18,7 @@ func (c *Catalog) Nearest(text string, n int) []ID {
 		distance int
 	}
 	var near []candidate
-	for _, d := range c.definitions {
+	for _, d := range c.listed() {
 		best := -1
 		for _, name := range shortNames(d.Pattern) {
 			// Texts are at least as far apart as their lengths, so that a long one costs nothing.

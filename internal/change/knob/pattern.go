@@ -31,6 +31,13 @@ func (c *Catalog) OnInterface(pattern string) []Definition {
 // A star ends at a slash, which separates interface, queue and attribute; but not in the names of
 // routes (10.0.0.0/8) and sysctls, where the dot of an interface's name is written as a slash.
 func Overlap(a, b string) bool {
+	// Most pairs differ before the first star, and a policy compares its patterns with the whole
+	// catalogue for each order.
+	for i := 0; i < len(a) && i < len(b) && a[i] != '*' && b[i] != '*'; i++ {
+		if a[i] != b[i] {
+			return false
+		}
+	}
 	crosses := strings.HasPrefix(a, KindRoute+":") || strings.HasPrefix(a, KindSysctl+":")
 	takes := func(c byte) bool { return crosses || c != '/' }
 	// meet[j]: the rest of a, from the row's letter on, and b[j:] have a name in common.

@@ -61,7 +61,7 @@ func ParsePermission(text string) (Permission, error) {
 			}
 			continue
 		}
-		known := slices.ContainsFunc(Catalogue().definitions, func(d Definition) bool {
+		known := slices.ContainsFunc(Catalogue().listed(), func(d Definition) bool {
 			return Overlap(flat(part), flat(string(d.Pattern)))
 		})
 		if !known {

@@ -1,6 +1,9 @@
 package knob
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // Undo is what it takes to get the old value back.
 type Undo string
@@ -42,6 +45,13 @@ type Displacer interface {
 type Keeper interface {
 	// Keep records the value that a knob has now, so that it outlasts a change of those files.
 	Keep(id ID) error
+}
+
+// Coupler is a backend that knows which other knobs a write of a knob may set as well: a kernel
+// that sets the queue of a disk anew for another scheduler, a driver that starts its NIC again.
+type Coupler interface {
+	// Coupled returns those knobs with what they hold, as far as this host has them now.
+	Coupled(ctx context.Context, id ID) []Setting
 }
 
 // UndoOf returns what an undo of a knob takes, whatever its system: what acts at the next boot is

@@ -45,7 +45,7 @@ func Command(id knob.ID, v knob.Value) ([]string, bool) {
 		case "eee":
 			return ethtool("--set-eee", name, "eee", value)
 		case "fec":
-			return ethtool(append([]string{"--set-fec", name, "encoding"}, strings.Fields(value)...)...)
+			return ethtool(append([]string{"--set-fec", name, "encoding"}, strings.Split(value, ",")...)...)
 		case "link":
 			return linkMode(name, value)
 		case "rss":

@@ -356,7 +356,7 @@ func TestWholeCatalogue(t *testing.T) {
 	byFormat := map[persist.Format]int{}
 	for _, d := range knob.Catalogue().All() {
 		id := knob.ID(strings.NewReplacer(":*/rx-*", ":eth0/rx-0", ":*/tx-*", ":eth0/tx-0", "feature.*",
-			"feature.rx-all", "flag.*", "flag.some").Replace(string(d.Pattern)))
+			"feature.rx-all", "flag.*", "flag.some", "iosched.*", "iosched.read_expire").Replace(string(d.Pattern)))
 		id = knob.ID(strings.Replace(string(id), "*", map[string]string{"ethtool": "eth0", "link": "eth0",
 			"qdisc": "eth0", "cpu": "0", "pci": "0000:00:03.0", "block": "sda"}[id.Kind()], 1))
 		if id.Kind() == knob.KindSysctl {
@@ -420,6 +420,14 @@ func TestHostileValues(t *testing.T) {
 		if !ok || words[len(words)-1] == string(v) {
 			t.Errorf("%q: %q", v, words)
 		}
+	}
+}
+
+// ethtool takes several codes as several words.
+func TestFECWords(t *testing.T) {
+	words, ok := persist.Command("ethtool:eth0/fec", "auto,rs")
+	if want := "ethtool --set-fec eth0 encoding auto rs"; !ok || strings.Join(words, " ") != want {
+		t.Errorf("%q", words)
 	}
 }
 

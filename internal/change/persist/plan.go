@@ -215,9 +215,10 @@ func (p *Planner) builtIn(module string) bool {
 func (p *Planner) part(s *Step) {
 	id, c := s.Change.Knob, s.Change
 	kernel := id.Subject()
-	file := map[string]string{knob.KindBlock: "queue/", knob.KindPCI: "link/", knob.KindCPU: "cpufreq/"}[id.Kind()] +
-		id.Attribute()
+	file := map[string]string{knob.KindPCI: "link/", knob.KindCPU: "cpufreq/"}[id.Kind()] + id.Attribute()
 	switch {
+	case id.Kind() == knob.KindBlock:
+		file = knob.DiskFile(id.Attribute())
 	case id.Attribute() == "dma_latency":
 		s.Line = byHand(id, c.To)
 		return

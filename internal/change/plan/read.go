@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/linerate/linerate/internal/base/unit"
@@ -17,10 +18,15 @@ import (
 // MaxBytes is the largest text that ReadSituation takes: a situation has six lines.
 const MaxBytes = 64 << 10
 
-// The least that a situation may have: a number without its unit is below both.
+// The least and the most that a situation may have. A number without its unit is below the least.
+// The most are the fastest tests of linerate, the memory that the 52 bits of a physical address
+// reach, and the longest retransmission timer of TCP (TCP_RTO_MAX).
 const (
-	leastLink   = unit.KilobitPerSecond
-	leastMemory = unit.Bytes(1 << 20)
+	LeastLink     = unit.KilobitPerSecond
+	LeastMemory   = unit.Bytes(1 << 20)
+	MostLink      = 10000 * unit.GigabitPerSecond
+	MostMemory    = unit.Bytes(1 << 52)
+	MostRoundTrip = 2 * time.Minute
 )
 
 // Given is a situation as it was written, before the system and the role were looked up.
@@ -104,8 +110,11 @@ func (g *Given) Put(key, value string) error {
 		g.Link, err = unit.ParseBitRate(value)
 		positive = g.Link > 0
 		// A number alone is a rate in bits per second: 10 for 10G must not become a plan.
-		if err == nil && positive && g.Link < leastLink {
-			return fmt.Errorf("%q: slower than any link (%v); write the unit, as in 10G", visible(value), leastLink)
+		if err == nil && positive && g.Link < LeastLink {
+			return fmt.Errorf("%q: slower than any link (%v); write the unit, as in 10G", visible(value), LeastLink)
+		}
+		if g.Link > MostLink {
+			return fmt.Errorf("%q: faster than any link (%v)", visible(value), MostLink)
 		}
 	case "rtt":
 		var span unit.Span
@@ -116,11 +125,17 @@ func (g *Given) Put(key, value string) error {
 		if err == nil && positive && !strings.ContainsFunc(value, unicode.IsLetter) {
 			return fmt.Errorf("%q: write the unit, as in 20ms", visible(value))
 		}
+		if g.RoundTrip > MostRoundTrip {
+			return fmt.Errorf("%q: longer than any round trip (%v)", visible(value), MostRoundTrip)
+		}
 	case "memory":
 		g.Memory, err = unit.ParseBytes(value)
 		positive = g.Memory > 0
-		if err == nil && positive && g.Memory < leastMemory {
-			return fmt.Errorf("%q: less than any host has (%v); write the unit, as in 32GiB", visible(value), leastMemory)
+		if err == nil && positive && g.Memory < LeastMemory {
+			return fmt.Errorf("%q: less than any host has (%v); write the unit, as in 32GiB", visible(value), LeastMemory)
+		}
+		if g.Memory > MostMemory {
+			return fmt.Errorf("%q: more than any host has (%v)", visible(value), MostMemory)
 		}
 	case "connections":
 		var n float64

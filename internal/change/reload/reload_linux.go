@@ -108,7 +108,7 @@ func (d Driver) Value(parameter string) (knob.Value, error) {
 }
 
 // Check reports why the module cannot be loaded with another value, without touching anything.
-func (d Driver) Check(ctx context.Context) error {
+func (d Driver) Check() error {
 	n, err := d.present()
 	if err != nil {
 		return err
@@ -116,12 +116,12 @@ func (d Driver) Check(ctx context.Context) error {
 	if n.Pending != nil {
 		return nil // what is down must come up
 	}
-	_, _, err = d.ready(ctx)
+	_, _, err = d.ready(d.outline)
 	return err
 }
 
-// ready returns a picture of all interfaces, and the modules to load from.
-func (d Driver) ready(ctx context.Context) (picture, kmod.Tree, error) {
+// ready returns what take returns of all interfaces, and the modules to load from.
+func (d Driver) ready(take func() (picture, error)) (picture, kmod.Tree, error) {
 	tree, err := kmod.Running()
 	if err == nil {
 		err = tree.Ready(d.Module)
@@ -129,7 +129,7 @@ func (d Driver) ready(ctx context.Context) (picture, kmod.Tree, error) {
 	if err != nil {
 		return picture{}, tree, err
 	}
-	p, err := d.take(ctx)
+	p, err := take()
 	var refusal *standing.Refusal
 	if errors.As(err, &refusal) {
 		err = fmt.Errorf("%w: %w", knob.ErrNotSupported, err)
@@ -161,7 +161,7 @@ func (d Driver) Set(ctx context.Context, parameter string, v knob.Value) error {
 		return err
 	}
 	if n.Pending == nil {
-		p, ready, err := d.ready(ctx)
+		p, ready, err := d.ready(func() (picture, error) { return d.take(ctx) })
 		if err != nil {
 			return err
 		}
@@ -300,8 +300,13 @@ func (d Driver) putBack(ctx context.Context, p picture) (left []string, err erro
 		if err == nil && len(left) == 0 || waited >= cardPatience {
 			return left, err
 		}
-		time.Sleep(pause)
-		waited += pause
+		for waits := true; waits; {
+			time.Sleep(pause)
+			waited += pause
+			// A carrier comes without another attempt, which costs far more than this look.
+			dark, lookErr := p.Dark(c)
+			waits = err == nil && lookErr == nil && slices.Equal(dark, left) && waited < cardPatience
+		}
 	}
 }
 
@@ -334,15 +339,16 @@ func (d Driver) attempt(ctx context.Context, c *nl.Client, p picture) (left []st
 	}
 	errs = append(errs, p.Return(c, index))
 	d.step("returned")
+	present := make([]map[knob.ID]knob.Value, len(p.Cards))
 	for i, card := range p.Cards {
-		d.writeKnobs(ctx, c, p.Links[i], card, true)
+		present[i] = d.writeKnobs(ctx, c, p.Links[i], card, true)
 		writeAffinity(card)
 		writeAlertness(c, p.Links[i].Name, card)
 	}
 	d.step("tuned")
 	left, err = p.Missing(c)
 	for i, card := range p.Cards {
-		left = append(left, d.differ(ctx, c, p.Links[i], card)...)
+		left = append(left, differ(c, p.Links[i], card, present[i])...)
 	}
 	if len(left) == 0 {
 		return nil, err // a failed request whose effect is there is none

@@ -32,6 +32,27 @@ var sets = map[string][]string{
 
 // take returns a picture of all interfaces of the driver.
 func (d Driver) take(ctx context.Context) (picture, error) {
+	p, err := d.outline()
+	if err != nil {
+		return picture{}, err
+	}
+	c, err := nl.Dial()
+	if err != nil {
+		return picture{}, err
+	}
+	defer c.Close()
+	for i := range p.Cards {
+		name, one := p.Links[i].Name, &p.Cards[i]
+		one.Knobs, one.Sysctls = d.knobs(ctx, c, name, candidates(name)), sysctls(name)
+		one.Affinity, _ = affinity(one.Slot)
+	}
+	p.Shown = shown(d.Module)
+	return p, nil
+}
+
+// outline is a picture with all that can refuse a reload, without what is only read and written
+// back: that costs most of a picture.
+func (d Driver) outline() (picture, error) {
 	adapters, err := d.adapters()
 	if err != nil {
 		return picture{}, err
@@ -61,16 +82,13 @@ func (d Driver) take(ctx context.Context) (picture, error) {
 		return picture{}, err
 	}
 	for _, a := range adapters {
-		knobs := d.knobs(ctx, c, a.name, candidates(a.name))
-		processors, _ := affinity(a.slot)
-		one := card{Slot: a.slot, Knobs: knobs, Sysctls: sysctls(a.name), Affinity: processors}
+		one := card{Slot: a.slot}
 		one.Wake, one.Messages = alertness(c, a.name)
 		if one.Wake != nil && *one.Wake&ethtool.WakeMagicSecure != 0 {
 			return picture{}, &standing.Refusal{Interface: a.name, Why: "it wakes the host by a password"}
 		}
 		p.Cards = append(p.Cards, one)
 	}
-	p.Shown = shown(d.Module)
 	return p, nil
 }
 
@@ -243,11 +261,13 @@ func writeAlertness(c *nl.Client, name string, card card) {
 }
 
 // writeKnobs writes those that differ, until a round changes nothing: a feature may need another
-// one. The mode of the link waits until the link is up.
-func (d Driver) writeKnobs(ctx context.Context, c *nl.Client, l standing.Link, card card, up bool) {
+// one. The mode of the link waits until the link is up. It returns what the last round has read.
+func (d Driver) writeKnobs(ctx context.Context, c *nl.Client, l standing.Link, card card,
+	up bool) (now map[knob.ID]knob.Value) {
 	ids := slices.Sorted(maps.Keys(card.Knobs))
 	for range 3 {
-		now, wrote := d.knobs(ctx, c, l.Name, ids), false
+		wrote := false
+		now = d.knobs(ctx, c, l.Name, ids)
 		for _, id := range ids {
 			if id.Attribute() == "link.mode" && !up {
 				continue
@@ -257,16 +277,16 @@ func (d Driver) writeKnobs(ctx context.Context, c *nl.Client, l standing.Link, c
 			}
 		}
 		if !wrote {
-			return
+			return now
 		}
 	}
+	return d.knobs(ctx, c, l.Name, ids)
 }
 
-// differ names the knobs, sysctls and the like that are not as they were.
-func (d Driver) differ(ctx context.Context, c *nl.Client, l standing.Link, card card) (names []string) {
-	ids := slices.Sorted(maps.Keys(card.Knobs))
-	present := d.knobs(ctx, c, l.Name, ids)
-	for _, id := range ids {
+// differ names the knobs, sysctls and the like that are not as they were. present are the knobs as
+// [Driver.writeKnobs] has left them.
+func differ(c *nl.Client, l standing.Link, card card, present map[knob.ID]knob.Value) (names []string) {
+	for _, id := range slices.Sorted(maps.Keys(card.Knobs)) {
 		if now := present[id]; now != card.Knobs[id] {
 			names = append(names, fmt.Sprintf("%s (%s, was %s)", id, now, card.Knobs[id]))
 		}

@@ -219,7 +219,7 @@ func TestLinesWhenInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if status := command.ProcessState.ExitCode(); status != c.status || last.Kind != report.LineError ||
-				count(all, report.LineError) != 1 || !bytes.HasSuffix(said.Bytes(), append(last.Document, '\n')) {
+				count(all, report.LineError) != 1 || !bytes.Equal(said.Bytes(), append(last.Document, '\n')) {
 				t.Errorf("status %d, want %d; kinds %q\n%s\n%s", status, c.status, all, last.Document, &said)
 			}
 		})

@@ -292,7 +292,8 @@ func where(s *evidence.Span) string { return cmp.Or(s.Side, "near") }
 func worst(all []card, rule func(card) *evidence.Finding) *evidence.Finding {
 	var found *evidence.Finding
 	for _, c := range all {
-		if x := rule(c); x != nil && (found == nil || rank(x) > rank(found)) {
+		if x := rule(c); x != nil && (found == nil || rank(x) > rank(found) ||
+			rank(x) == rank(found) && x.LostPerSec > found.LostPerSec) {
 			found = x
 		}
 	}

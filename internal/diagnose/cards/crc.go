@@ -59,7 +59,7 @@ func damaged(c card) *evidence.Finding {
 		warn = share >= brokenCable && s.PerSecond(t.n) >= 1
 	}
 	x := &evidence.Finding{
-		Code: evidence.CRCErrors, Severity: evidence.Notice, Where: where(s),
+		Code: evidence.CRCErrors, Severity: evidence.Notice, Where: where(s), LostPerSec: s.PerSecond(t.n),
 		Title: fmt.Sprintf("NIC %s received %s damaged frames %s, one in %s.", c.Name, evidence.Count(t.n),
 			s.When(), evidence.Count(1/share)),
 		Evidence: append(c.evidence(c.tallies(nicstat.Damaged)),
@@ -106,8 +106,9 @@ func damaged(c card) *evidence.Finding {
 
 // wrongSums finds packets with wrong checksums inside intact frames.
 func wrongSums(s *evidence.Span) *evidence.Finding {
-	tcp, udp := s.Count("Tcp.InCsumErrors"), s.Count("Udp.InCsumErrors")
-	came := s.Count("Tcp.InSegs") + s.Count("Udp.InDatagrams")
+	tcp, udp := s.Count("Tcp.InCsumErrors"), s.Count("Udp.InCsumErrors")+s.Count("Udp6.InCsumErrors")
+	// Those of TCP are of both IP versions. InDatagrams leaves datagrams with a wrong checksum out.
+	came := s.Count("Tcp.InSegs") + s.Count("Udp.InDatagrams") + s.Count("Udp6.InDatagrams") + udp
 	wrong := tcp + udp
 	// ICMP is left out: no sender waits for it.
 	if wrong < fewest || came <= 0 || wrong/came < brokenSums {
@@ -115,15 +116,16 @@ func wrongSums(s *evidence.Span) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.CRCErrors, Severity: evidence.Notice, Where: where(s), Confidence: 0.6,
+		LostPerSec: s.PerSecond(wrong),
 		Title: fmt.Sprintf("Packets with a wrong checksum: %s arrived %s in intact frames, "+
 			"so a device on the path corrupted them.", evidence.Count(wrong), s.When()),
 		Evidence: []evidence.Evidence{
 			{Name: "segments of TCP with a wrong checksum", Value: tcp, Unit: "packets",
 				Source: s.Source("/proc/net/snmp Tcp.InCsumErrors")},
 			{Name: "datagrams of UDP with a wrong checksum", Value: udp, Unit: "packets",
-				Source: s.Source("/proc/net/snmp Udp.InCsumErrors")},
+				Source: s.Source("/proc/net/snmp, snmp6 Udp.InCsumErrors + Udp6.InCsumErrors")},
 			{Name: "share of what came", Value: wrong / came, Unit: "ratio",
-				Source: s.Source("InCsumErrors / (Tcp.InSegs + Udp.InDatagrams)")},
+				Source: s.Source("InCsumErrors / (Tcp.InSegs + datagrams)")},
 		},
 		Rejected: append([]string{fmt.Sprintf("Not this host's cable: its NICs counted %s damaged frames.",
 			evidence.Count(s.Sum("nic.", ".rx_crc_errors")))},

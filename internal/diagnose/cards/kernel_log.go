@@ -12,7 +12,10 @@ import (
 // one of the last day is worth a look; an older one may be repaired.
 const (
 	logFresh = time.Hour
-	logOld   = 24 * time.Hour
+	// logNow is how long ago the last event may be for the fault to last while the host is judged: a
+	// verdict takes a quarter of a minute, and a NIC that hangs does so again within seconds.
+	logNow = time.Minute
+	logOld = 24 * time.Hour
 	// flaps is how often a link must have gone down: once or twice a cable was moved.
 	flaps = 3
 )
@@ -37,11 +40,11 @@ func linkFlaps(s *evidence.Span) *evidence.Finding {
 		}
 		now := &evidence.Finding{
 			Code: evidence.LinkFlapping, Severity: evidence.Warning, Where: where(s),
-			Title: fmt.Sprintf("The link of %s came or went %s times %s.", c.Name, evidence.Count(changes), s.When()),
+			Title: fmt.Sprintf("The link of %s came or went %s %s.", c.Name, counted(int(changes)), s.When()),
 			Evidence: []evidence.Evidence{{Name: "times that the link came or went", Value: changes, Unit: "events",
 				Source: c.source("carrier_changes")}},
 			Rejected: []string{
-				fmt.Sprintf("Not a fault of long ago: the counter moved %s times %s.", evidence.Count(changes), s.When())},
+				fmt.Sprintf("Not a fault of long ago: the counter moved %s %s.", counted(int(changes)), s.When())},
 			Confidence: 0.9,
 		}
 		if x != nil {
@@ -79,6 +82,8 @@ func (c card) said(code evidence.Code, kinds ...host.EventKind) *evidence.Findin
 	if last.LastSeconds <= logFresh.Seconds() {
 		x.Severity = evidence.Warning
 	}
+	// A fault that ended before the test began explains none of its losses.
+	x.Aside = last.LastSeconds > logNow.Seconds()
 	x.Title = fmt.Sprintf(logSentence[last.Kind]+" %s, the last one %s ago (kernel log).", c.Name, counted(total),
 		evidence.Seconds(last.LastSeconds))
 	x.Confidence = evidence.Combine(0.6, evidence.When(x.Severity == evidence.Warning, 0.5),

@@ -119,6 +119,8 @@ func TestCRCErrors(t *testing.T) {
 		{"wrong sums in good frames",
 			watched(gigabit(), passed.with(counts{"Tcp.InCsumErrors": 400, "Tcp.InSegs": 100_000})),
 			want{evidence.Warning, "400 arrived"}},
+		{"datagrams of IPv6", watched(gigabit(), passed.with(counts{"Udp6.InCsumErrors": 400, "Udp6.InDatagrams": 90_000})),
+			want{evidence.Warning, "400 arrived"}},
 		{"a few of them", watched(gigabit(), passed.with(counts{"Tcp.InCsumErrors": 6, "Tcp.InSegs": 100_000})),
 			want{evidence.Notice, "6 arrived"}},
 	} {

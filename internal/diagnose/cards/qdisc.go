@@ -48,11 +48,12 @@ func qdiscDrops(s *evidence.Span) *evidence.Finding {
 // those of the most informative discipline of the tree (package host).
 func queueDrops(c card) *evidence.Finding {
 	s := c.s
-	if _, arriving := c.entrance(); arriving {
+	filtered, counted := c.filtered()
+	if _, _, arriving := c.entrance(); arriving && !counted {
 		return nil // see ingressPolicer
 	}
 	q, shaped := c.qdisc()
-	drops, over := s.Count("qdisc."+c.Name+".drops"), s.Count("qdisc."+c.Name+".overlimits")
+	drops, over := s.Count("qdisc."+c.Name+".drops")-filtered, s.Count("qdisc."+c.Name+".overlimits")
 	if s.SinceBoot && drops == 0 {
 		drops, over = float64(q.Drops), float64(q.Overlimits)
 	}
@@ -80,6 +81,9 @@ func queueDrops(c card) *evidence.Finding {
 		Confidence: evidence.Combine(0.5, evidence.When(holds, 0.4), evidence.When(severity == evidence.Warning, 0.4),
 			evidence.When(share >= watchedQueueShare, 0.2)),
 	}
+	if !holds {
+		x.LostPerSec = s.PerSecond(drops)
+	}
 	if q.Kind != "" {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "discipline", Value: q.Kind,
 			Source: "tc qdisc show dev " + c.Name + " (" + s.Side + ")"})
@@ -106,10 +110,10 @@ func queueDrops(c card) *evidence.Finding {
 			Unit:   "ratio",
 			Source: "tcpi_total_retrans, less tcpi_dsack_dups (sender)"})
 		if again > 0 {
-			x.Rejected = append(x.Rejected,
-				fmt.Sprintf("Not the path: of the %s packets that the flow lost, this queue dropped %s.",
-					evidence.Count(again),
-					evidence.Count(min(drops, again))))
+			x.Rejected = append(x.Rejected, c.notThePath("queue", drops, again))
+			if drops < ownShare*again && c.mostSegments(drops) > drops {
+				x.Confidence *= 0.8
+			}
 		}
 	}
 	// The speed of a software interface is a configured number, so its link is never full.
@@ -136,7 +140,7 @@ func (c card) weighQueue(drops, share float64, holds bool) (evidence.Severity, b
 		// Several streams have a window each, so that together they lose more at a queue of their
 		// own.
 		bound := ownQueueShare * max(float64(s.Run.Streams), 1)
-		felt := known && ratio >= evidence.MinLoss && drops >= ownShare*again
+		felt := known && ratio >= evidence.MinLoss && c.mostSegments(drops) >= ownShare*again
 		warn = felt && (share >= bound || holds && share >= ownQueueShare)
 		// A shaper limits the flow even without drops: TCP small queues keep the flow from filling
 		// the queue of the shaper.
@@ -154,6 +158,34 @@ func (c card) weighQueue(drops, share float64, holds bool) (evidence.Severity, b
 		return evidence.Warning, true
 	}
 	return evidence.Notice, true
+}
+
+// notThePath compares what the flow lost with what a queue or filter dropped.
+func (c card) notThePath(place string, drops, again float64) string {
+	if most := c.mostSegments(drops); drops < again && most > drops {
+		return fmt.Sprintf("Not the path: of the %s packets that the flow lost, this %s dropped at least %s, and up to "+
+			"%s: it counts a bundle of segments as 1.", evidence.Count(again), place, evidence.Count(drops),
+			evidence.Count(min(most, again)))
+	}
+	return fmt.Sprintf("Not the path: of the %s packets that the flow lost, this %s dropped %s.",
+		evidence.Count(again), place, evidence.Count(min(drops, again)))
+}
+
+// mostSegments returns how many segments of the run these drops can have been: the discipline
+// counts a bundle as one, which TCP made at the sender, or GRO at the receiver.
+func (c card) mostSegments(drops float64) float64 {
+	if !c.Features["tx-tcp-segmentation"].On && !c.Features["tx-generic-segmentation"].On &&
+		(sends(c.s) || !c.Features["rx-gro"].On) {
+		return drops
+	}
+	for _, e := range []traffic.End{c.s.Run.Ends.Local, c.s.Run.Ends.Remote} {
+		for _, t := range e.TCP {
+			if t.Sender {
+				return drops * evidence.InOne(float64(t.SndMSSBytes))
+			}
+		}
+	}
+	return drops
 }
 
 // mostWaited reports whether most packets found the shaper without tokens.

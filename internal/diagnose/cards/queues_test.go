@@ -1,6 +1,8 @@
 package cards
 
 import (
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/linerate/linerate/internal/change/knob"
@@ -117,6 +119,12 @@ func TestQdiscDrops(t *testing.T) {
 		}
 	}
 	slow := counts{"tx_packets": 25_000, "tx_bytes": 37_500_000} // 100 Mb/s for 3 s
+	// Measured behind a tbf with a limit of 70 kB at 300 Mb/s (Linux 6.18, veth): iperf3 sent 19 866
+	// segments again, for 481 drops among 99 056 packets. Here in 3 s.
+	tso := func(s *evidence.Span) {
+		s.Host.Interfaces[0].Features = map[string]host.Feature{"tx-tcp-segmentation": {On: true}}
+	}
+	bundles := counts{"tx_packets": 74_000, "tx_bytes": 112_500_000, "qdisc.eth0.drops": 361}
 	for _, c := range []struct {
 		name  string
 		rate  float64
@@ -135,6 +143,8 @@ func TestQdiscDrops(t *testing.T) {
 			nil, want{}},
 		{"dropped elsewhere", 500e6, 2e-2, halfGigabit.with(counts{"qdisc.eth0.drops": 130}), nil,
 			want{evidence.Notice, ""}},
+		{"bundles", 300e6, 0.19, bundles, []func(*evidence.Span){tso}, want{evidence.Warning, "361 packets"}},
+		{"the same drops without bundles", 300e6, 0.19, bundles, nil, want{evidence.Notice, "361 packets"}},
 		{"a shaper that drops", 100e6, 4e-3,
 			slow.with(counts{"qdisc.eth0.drops": 100, "qdisc.eth0.overlimits": 24_000}),
 			[]func(*evidence.Span){with("tbf", nil)},
@@ -232,6 +242,10 @@ func TestIngressPolicer(t *testing.T) {
 		}
 	}
 	none := func(s *evidence.Span) { s.Host.Qdiscs = s.Host.Qdiscs[:1] }
+	bothWays := func(s *evidence.Span) {
+		qdiscs(0, 0)(s)
+		s.Host.Qdiscs[1].Kind = "clsact"
+	}
 	policed := counts{"rx_packets": 1554, "rx_bytes": 2_250_000, "qdisc.eth0.drops": 962}
 	for _, c := range []struct {
 		name string
@@ -245,6 +259,20 @@ func TestIngressPolicer(t *testing.T) {
 		{"no such discipline", watched(gigabit(), policed, qdiscs(0, 0), none, loadedBy(6e6, 0.38, traffic.Down)), want{}},
 		{"it drops nothing", watched(gigabit(), counts{"rx_packets": 1554}, qdiscs(0, 0),
 			loadedBy(6e6, 0.38, traffic.Down)), want{}},
+		{"counted for filters", watched(gigabit(), counts{"rx_packets": 1554, "rx_bytes": 2_250_000,
+			"qdisc.eth0.drops": 962, "qdisc.eth0.filter_drops": 962}, qdiscs(0, 9000), loadedBy(6e6, 0.38, traffic.Down)),
+			want{evidence.Warning, "at the entrance of eth0 (qdisc ingress) dropped 962"}},
+		{"a queue dropped beside filters that did not", watched(gigabit(), counts{"rx_packets": 1554,
+			"qdisc.eth0.drops": 962, "qdisc.eth0.filter_drops": 0}, qdiscs(962, 0)), want{}},
+		// TCP hears of drops at its own exit at once and retransmits next to nothing.
+		{"at the exit of the sender", watched(gigabit(), counts{"tx_packets": 5000, "tx_bytes": 7_250_000,
+			"qdisc.eth0.drops": 400, "qdisc.eth0.filter_drops": 400}, bothWays, loadedBy(19e6, 0, traffic.Up)),
+			want{evidence.Warning, "at the exit of eth0 (qdisc clsact) dropped 400 packets during the test"}},
+		{"either way of a watched host", watched(gigabit(), counts{"rx_packets": 5000, "tx_packets": 5000,
+			"qdisc.eth0.drops": 400, "qdisc.eth0.filter_drops": 400}, bothWays),
+			want{evidence.Warning, "at the entrance or exit of eth0 (qdisc clsact) dropped 400"}},
+		{"ingress of a sender", watched(gigabit(), counts{"tx_packets": 5000, "rx_packets": 900,
+			"qdisc.eth0.drops": 40, "qdisc.eth0.filter_drops": 40}, qdiscs(40, 0), loadedBy(19e6, 0, traffic.Up)), want{}},
 		{"the host sent, so its queue dropped", watched(gigabit(), policed, qdiscs(0, 0),
 			loadedBy(6e6, 0.38, traffic.Up)), want{}},
 		{"a few of a full link", watched(gigabit(), counts{"rx_packets": 240_000, "qdisc.eth0.drops": 4}, qdiscs(4, 0),
@@ -252,8 +280,44 @@ func TestIngressPolicer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, ingressPolicer(c.span), c.want) })
 	}
+	// Linux 6.1, a policer of 500 Mb/s at a veth, which passes bundles: 66 drops cost 1886 segments.
+	// A NIC counts frames, before GRO. Without bundles this is a tenth of the loss at most.
+	few := func(passed uint64, change ...func(*host.Interface)) *evidence.Finding {
+		return ingressPolicer(watched(gigabit(change...), counts{"rx_packets": passed, "qdisc.eth0.drops": 66,
+			"qdisc.eth0.filter_drops": 66}, qdiscs(66, 0), loadedBy(56.6e6, 0.114, traffic.Down)))
+	}
+	gro := func(x *host.Interface) { x.Features = map[string]host.Feature{"rx-gro": {On: true}} }
+	virtual := func(x *host.Interface) { x.Virtual, x.SpeedBitsPerSec = true, 10e9 }
+	for _, x := range []*evidence.Finding{few(700, gro, virtual), few(14_000, gro)} {
+		check(t, x, want{evidence.Warning, "dropped 66 packets during the test"})
+		if !strings.Contains(strings.Join(x.Rejected, " "), "this filter dropped at least 66") {
+			t.Errorf("a bundle counts as a packet: %q", x.Rejected)
+		}
+	}
+	check(t, few(14_000), want{evidence.Notice, "dropped 66 packets"})
+	check(t, few(700_000, gro, virtual), want{evidence.Notice, "dropped 66 packets"})
 	arriving := watched(gigabit(), policed, qdiscs(962, 0))
 	if x := qdiscDrops(arriving); x != nil {
 		t.Errorf("packets that arrived are called packets to be sent: %s", x.Title)
+	}
+	exit := watched(gigabit(), counts{"tx_packets": 5000, "qdisc.eth0.drops": 700, "qdisc.eth0.filter_drops": 400},
+		bothWays, loadedBy(19e6, 0.05, traffic.Up))
+	if x := qdiscDrops(exit); x == nil || !strings.Contains(x.Title, "300 packets") {
+		t.Errorf("what the queue dropped itself: %+v", x)
+	}
+}
+
+// TestWorstOfTwoCards checks that a rule reports the interface that dropped most of those that are
+// equally severe, whichever comes first.
+func TestWorstOfTwoCards(t *testing.T) {
+	few := counts{"rx_packets": 100000, "rx_bytes": 1e8, "rx_missed_errors": 200}
+	many := counts{"rx_packets": 100000, "rx_bytes": 1e8, "rx_missed_errors": 20000}
+	for _, order := range [][2]counts{{few, many}, {many, few}} {
+		second := gigabit()
+		second.Name, second.Index = "eth1", 3
+		s := watched(gigabit(), order[0])
+		s.Host.Interfaces = append(s.Host.Interfaces, second)
+		maps.Copy(s.Counters, order[1].of("eth1"))
+		check(t, rxRingOverrun(s), want{evidence.Warning, "20.0 k"})
 	}
 }

@@ -41,7 +41,7 @@ func ringOverrun(c card) *evidence.Finding {
 		severity = evidence.Notice
 	}
 	x := &evidence.Finding{
-		Code: evidence.RXRingOverrun, Severity: severity, Where: where(s),
+		Code: evidence.RXRingOverrun, Severity: severity, Where: where(s), LostPerSec: s.PerSecond(t.n),
 		Title: fmt.Sprintf("The receive ring of %s overflowed: the NIC dropped %s frames %s, %s of those received.",
 			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+frames))),
 		Evidence: append(c.evidence(c.tallies(nicstat.RingFull)),

@@ -40,7 +40,7 @@ func txDrops(c card) *evidence.Finding {
 		return nil
 	}
 	x := &evidence.Finding{
-		Code: evidence.TXQueueDrops, Severity: severity, Where: where(s),
+		Code: evidence.TXQueueDrops, Severity: severity, Where: where(s), LostPerSec: s.PerSecond(t.n),
 		Title: fmt.Sprintf("NIC %s dropped %s packets that the queueing discipline had handed over %s, "+
 			"%s of what it sent.",
 			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+sent))),

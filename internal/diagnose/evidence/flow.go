@@ -303,6 +303,9 @@ func (f *Flow) SegmentDrops() []PlacedDrop {
 	return all
 }
 
+// Bundles reports whether a packet at this place may hold many segments. A NIC drops frames.
+func (d PlacedDrop) Bundles() bool { return d.Stage != drops.Card && d.Stage != drops.Ring }
+
 // Busiest returns the busiest CPU of an end during the run and the part of the time it worked. ok
 // is false if that is unknown.
 //

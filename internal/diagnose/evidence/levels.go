@@ -51,11 +51,13 @@ func (f *Flow) Target() (size float64, why string) {
 
 // SlowestLink returns the slower of the physical links at the two ends, and its end. It skips
 // virtual interfaces, whose speed is a configured number, and emulated NICs, whose speed bounds
-// nothing.
+// nothing. It also skips a link that the flow outran: another interface carried it, or the speed is
+// no fact.
 func (f *Flow) SlowestLink() (card *host.Interface, at End, ok bool) {
 	for _, e := range []End{f.Sender, f.Receiver} {
 		c := e.Card
-		if c == nil || c.SpeedBitsPerSec <= 0 || e.Host == nil || ceiling.NominalSpeed(e.Host, c) {
+		if c == nil || c.SpeedBitsPerSec <= 0 || e.Host == nil || ceiling.NominalSpeed(e.Host, c) ||
+			f.RateBitsPerSec > c.SpeedBitsPerSec {
 			continue
 		}
 		if !ok || c.SpeedBitsPerSec < card.SpeedBitsPerSec {

@@ -62,6 +62,13 @@ type Finding struct {
 	Rejected   []string   `json:"rejected"` // alternatives ruled out, each with its number
 	Remedy     Remedy     `json:"remedy"`
 	Causes     []Code     `json:"causes,omitempty"` // symptoms that this finding explains and mutes
+
+	// Aside says that the fault is too small, or too long ago, to explain what the run showed.
+	Aside bool `json:"-"`
+	// LostPerSec are the packets per second that the place of the finding dropped, for findings that
+	// are about these drops; 0 for others. Among faults of equal severity in one period it is the
+	// share of the loss that each explains.
+	LostPerSec float64 `json:"-"`
 }
 
 // Evidence is one fact behind a finding. Value is a float64, a string or a bool.

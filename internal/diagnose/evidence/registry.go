@@ -55,6 +55,7 @@ const (
 	PortExhaustion             Code = "port-exhaustion"
 	ListenOverflow             Code = "listen-overflow"
 	UDPSocketOverflow          Code = "udp-socket-overflow"
+	FragmentLoss               Code = "fragment-loss"
 	TCPMemoryPressure          Code = "tcp-memory-pressure"
 	ApplicationLimited         Code = "application-limited"
 	Reordering                 Code = "reordering"
@@ -102,7 +103,7 @@ var codes = []Code{
 
 	// Places with counted drops.
 	RXRingOverrun, SoftnetBacklogDrops, QdiscDrops, TXQueueDrops, PauseFrames, UDPSocketOverflow,
-	TCPMemoryPressure,
+	FragmentLoss, TCPMemoryPressure,
 
 	// Limits that the kernel itself reports.
 	WindowScalingOff, RouteWindowClamped, ReceiveWindowLimited, SendBufferLimited, ApplicationLimited,

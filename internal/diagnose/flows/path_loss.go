@@ -107,6 +107,9 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 			evidence.When(f.ScatterRatio > 0.05, 0.2)),
 	}
 	x.Rejected = append(x.Rejected, notLocalDrops(f, repaired))
+	if mostDropped(f) >= 0.2*repaired {
+		x.Confidence *= 0.7
+	}
 	if bounded != nil {
 		x.Evidence = append(x.Evidence, bounded.evidence()...)
 		x.Rejected = append(x.Rejected, "Not a policer or a full link: "+bounded.shows)

@@ -2,7 +2,9 @@ package flows
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
@@ -27,6 +29,11 @@ const (
 	// is not just the start of eight streams at once. Random loss takes the same share of many
 	// streams.
 	floodGain, floodGrowth, floodLoss = 4, 10, 0.02
+	// A control that follows the delivery rate (bbr) loses a large share of one stream already, and
+	// eight cannot lose several times that. If eight streams are hardly faster than one, lose
+	// floodLoss or more all the time, and no CPU is full, the rate is bounded all the same: random
+	// loss leaves each of them the rate of one.
+	sameGain = 1.35
 	// pacedShare is the part of the rate that a stream paced to 80 % of it must reach, and
 	// pacedLoss the part of the loss that may remain, for the rate to be bounded.
 	pacedShare, pacedLoss = 0.7, 0.2
@@ -91,6 +98,7 @@ func policer(f *evidence.Flow) *evidence.Finding {
 		x.Confidence *= 0.8
 	}
 	policerRemedy(f, x, rate)
+	filtered(f, x)
 	return x
 }
 
@@ -120,7 +128,8 @@ func boundedRate(f *evidence.Flow, p float64) *trial {
 	if t.probe == evidence.ProbeStreams {
 		lost := run.Loss()
 		t.bounded = t.gain >= 0.5 && t.gain <= policedGain && lost >= policedGrowth*p ||
-			t.gain <= floodGain && lost >= floodGrowth*p && lost >= floodLoss && everywhere(run)
+			t.gain <= floodGain && lost >= floodGrowth*p && lost >= floodLoss && everywhere(run) ||
+			t.gain >= 0.5 && t.gain <= sameGain && lost >= max(p, floodLoss) && everywhere(run) && timeLeft(run)
 		t.clear = t.gain <= 1.35 && (lost >= 10*p || lost >= 0.05) || t.gain >= 2
 		t.harmless = t.gain < harmlessGain || t.gain < fullGain && lost >= fullGrowth*p
 		t.shows = fmt.Sprintf(
@@ -146,6 +155,16 @@ func everywhere(f *evidence.Flow) bool {
 		}
 	}
 	return f.Intervals >= 3
+}
+
+// timeLeft reports whether the CPUs of both ends are known to have had time for more.
+func timeLeft(f *evidence.Flow) bool {
+	for _, e := range []evidence.End{f.Sender, f.Receiver} {
+		if _, busy, known := e.Busiest(); !known || busy >= evidence.FullProcessor {
+			return false
+		}
+	}
+	return true
 }
 
 // trialOf returns the probe that decides.
@@ -179,6 +198,35 @@ func overtaken(f *evidence.Flow, repaired float64) bool {
 // trip, but at least 2 ms, which a busy host adds, and at most 5 ms, which any queue in front of a
 // slow link exceeds.
 func shortQueue(f *evidence.Flow) float64 { return min(max(0.25*f.Base(), 0.002), 0.005) }
+
+// filtered adds that rules of a host's packet filter may be the policer: no counter of the host has
+// what a rule drops (NF_DROP), so that a limit of nftables or iptables looks like the path.
+func filtered(f *evidence.Flow, x *evidence.Finding) {
+	for _, at := range []struct {
+		end   evidence.End
+		hooks []string
+	}{
+		{f.Receiver, []string{"ingress", "prerouting", "input"}},
+		{f.Sender, []string{"output", "postrouting", "egress"}},
+	} {
+		rules := 0
+		if at.end.Host != nil {
+			for _, c := range at.end.Host.Firewall {
+				if c.Type != "nat" && slices.Contains(at.hooks, c.Hook) {
+					rules += c.Rules
+				}
+			}
+		}
+		if rules == 0 {
+			continue
+		}
+		x.Confidence *= 0.8
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not known: whether the packet filter of the %s host (%s) drops "+
+			"them; no counter of a host has its drops.", at.end.Name, unit.Counted(rules, "rule")))
+		x.Remedy.Text = fmt.Sprintf("First look for a rule of the %s host that limits a rate (nft list ruleset: limit; "+
+			"iptables-save: limit, hashlimit). ", at.end.Name) + x.Remedy.Text
+	}
+}
 
 // ratio formats a factor.
 func ratio(x float64) string { return fmt.Sprintf("%.1f", x) }

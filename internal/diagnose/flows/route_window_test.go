@@ -89,6 +89,17 @@ func TestWindowsOnAShortPath(t *testing.T) {
 			small(r, far)
 			far.Settings[0].Value = "4096 131072 33554432"
 		}), none},
+		// A buffer of a few segments closes its window although its reader is quick.
+		{"a tiny buffer with a quick reader", short(150e9, func(r *traffic.Result, far *host.Snapshot) {
+			small(r, far)
+			r.Ends.Remote.Counters["TcpExt.TCPToZeroWindowAdv"] = 19
+			r.Ends.Remote.CPUs = []host.CPUTimes{{CPU: 0, System: 0.7, Idle: 2.3}}
+		}), evidence.Warning},
+		{"a reader without CPU time", short(150e9, func(r *traffic.Result, far *host.Snapshot) {
+			small(r, far)
+			r.Ends.Remote.Counters["TcpExt.TCPToZeroWindowAdv"] = 19
+			r.Ends.Remote.CPUs = []host.CPUTimes{{CPU: 0, System: 2.9, Idle: 0.1}}
+		}), none},
 		{"a slow reader", short(150e9, func(r *traffic.Result, far *host.Snapshot) {
 			small(r, far)
 			r.Ends.Remote.Counters["TcpExt.TCPToZeroWindowAdv"] = 4000

@@ -21,6 +21,8 @@ func TestTimeouts(t *testing.T) {
 	handshakes.counters = map[string]uint64{"TcpExt.TCPTimeouts": 96, "TcpExt.TCPSynRetrans": 96}
 	strangers := crowd
 	strangers.counters = map[string]uint64{"TcpExt.TCPTimeouts": 96, "TcpExt.TCPFastRetrans": 32 * 67}
+	micro := seen{rate: 24.5e6, rtt: 27.5e-6, base: 6e-6, sent: 8358, again: 2001, scatter: 0.1,
+		counters: map[string]uint64{"TcpExt.TCPTimeouts": 9}}
 	uncounted := crowd
 	uncounted.counters = nil
 	hold(t, evidence.TimeoutsIncast, []expect{
@@ -30,6 +32,8 @@ func TestTimeouts(t *testing.T) {
 		{"handshakes", handshakes.of(nil), none},
 		{"a kernel that counts none", uncounted.of(nil), none},
 		{"timeouts of other programs", strangers.of(nil), none},
+		// Some microseconds more are no full queue.
+		{"a policer on a path of microseconds", micro.of(nil), evidence.Notice},
 		{"the end of slow start", seen{rate: 95e6, rtt: 0.02, base: 0.01, again: 100,
 			counters: map[string]uint64{"TcpExt.TCPTimeouts": 1}}.of(nil), none},
 		{"a path that loses much", seen{rate: 2e6, rtt: 0.0205, base: 0.0202, sent: 700, again: 60, scatter: 0.3,

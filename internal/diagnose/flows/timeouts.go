@@ -14,6 +14,9 @@ const (
 	// stallNotice and stallWarning are the shares of their time that flows spent waiting for that
 	// timer.
 	stallNotice, stallWarning = 0.03, 0.10
+	// leastQueue is the least delay, in seconds, that shows a queue which drops: a quarter of a
+	// millisecond is twenty full frames at a gigabit, as in the smallest switches.
+	leastQueue = 0.00025
 	// Fewer than fewTimeouts are normal: slow start ends with one on many sound paths. Below
 	// manyTimeouts a run of seconds is too short for a warning.
 	fewTimeouts, manyTimeouts = 3, 5
@@ -44,7 +47,8 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 	if share < stallNotice {
 		return nil
 	}
-	full := f.Queued() || f.Base() > 0 && f.UnderLoad() >= 1.5*f.Base()
+	// A few microseconds more are the hosts' own turns and no queue, however short the empty path is.
+	full := f.Queued() || f.Base() > 0 && f.UnderLoad() >= 1.5*f.Base() && f.Added() >= leastQueue
 	window := f.CwndBytes / float64(f.Streams)
 	x := &evidence.Finding{
 		Code: evidence.TimeoutsIncast, Severity: evidence.Notice, Where: "path",

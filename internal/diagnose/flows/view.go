@@ -90,15 +90,30 @@ func hostDrops(f *evidence.Flow) (total float64, where string) {
 	return total, where
 }
 
+// mostDropped is hostDrops with every packet as large as packets get.
+func mostDropped(f *evidence.Flow) float64 {
+	var most float64
+	for _, d := range f.SegmentDrops() {
+		if n := float64(d.Total); d.Bundles() {
+			most += n * evidence.InOne(f.MSSBytes)
+		} else {
+			most += n
+		}
+	}
+	return most
+}
+
 // reorderings returns how often the sender's kernel found that a segment was merely overtaken
-// (tcpi_reord_seen, Linux 4.19). Older kernels count it for the whole host.
+// (tcpi_reord_seen, Linux 4.19). Older kernels count it for the whole host alone, where other
+// programs' connections count as well: those say nothing about a flow that has its own count.
 func reorderings(f *evidence.Flow) (events float64, source string) {
 	for _, t := range f.Sender.Run.TCP {
 		if t.Sender {
 			events += float64(t.ReorderSeen)
 		}
 	}
-	if events > 0 {
+	own := f.Sender.Host != nil && f.Sender.Host.OS == "linux" && evidence.KernelAtLeast(f.Sender.Host.Kernel, 4, 19)
+	if events > 0 || own {
 		return events, f.TCPInfo("tcpi_reord_seen")
 	}
 	counters := f.Sender.Run.Counters
@@ -166,6 +181,11 @@ func notLocalDrops(f *evidence.Flow, repaired float64) string {
 	if local == 0 {
 		return "Not a queue of either host: no local counter of drops increased."
 	}
+	if most := mostDropped(f); most > local && most >= 0.2*repaired {
+		return fmt.Sprintf("Not ruled out: a queue of a host. They dropped %s packets (%s), each of up to %s segments, "+
+			"and %s segments were retransmitted.",
+			evidence.Count(local), where, evidence.Count(evidence.InOne(f.MSSBytes)), evidence.Count(repaired))
+	}
 	return fmt.Sprintf("Not a queue of either host: they dropped %s packets (%s), "+
 		"and %s segments were retransmitted.",
 		evidence.Count(local), where, evidence.Count(repaired))
@@ -176,8 +196,9 @@ func notLocalDrops(f *evidence.Flow, repaired float64) string {
 // the hosts' own turns are the round trip. Four facts together take the place of that arithmetic:
 //
 //   - The sender waited for the window for LimitedShare of its busy time.
-//   - The reader never let its buffer run full: a reader that is slow, or waits for its CPU, closes
-//     the window (TCPToZeroWindowAdv), which a small buffer with a quick reader does not.
+//   - The reader never let its buffer run full, or had time: a reader that is slow, or waits for
+//     its CPU, closes the window (TCPToZeroWindowAdv). With CPUs that have time left the reader of
+//     a test is quick, and a closed window means a buffer of a few segments.
 //   - No queue builds up, which the window would merely bound.
 //   - Eight windows carry more than one, which they do not on a link that is full. Two hosts that
 //     share CPUs may have no time for more; then eight windows must at least not wait in a queue:
@@ -185,7 +206,11 @@ func notLocalDrops(f *evidence.Flow, repaired float64) string {
 func heldOnShortPath(f *evidence.Flow) bool {
 	c := f.Receiver.Run.Counters
 	if !f.ShortPath() || f.Queued() || f.Share(f.RwndLimitedSeconds) < evidence.LimitedShare || f.Streams > fewStreams ||
-		len(c) == 0 || c["TcpExt.TCPToZeroWindowAdv"] > 0 {
+		len(c) == 0 {
+		return false
+	}
+	if _, busy, known := f.Receiver.Busiest(); c["TcpExt.TCPToZeroWindowAdv"] > 0 &&
+		(!known || busy >= evidence.FullProcessor) {
 		return false
 	}
 	run := probed(f, evidence.ProbeStreams)

@@ -40,6 +40,20 @@ func others(all []evidence.ClassRatios, but int) float64 {
 	return sum / float64(n)
 }
 
+// otherMask returns all CPUs but one as rps_cpus has them; empty if one is beyond the first 32,
+// which a word holds. The numbers of online CPUs have gaps where others are off.
+func otherMask[T any](all []T, number func(T) int, but int) string {
+	var mask uint32
+	for _, c := range all {
+		n := number(c)
+		if n > 31 {
+			return ""
+		}
+		mask |= 1 << n
+	}
+	return fmt.Sprintf("%x", mask&^(1<<but))
+}
+
 // mean returns the share of all CPUs that one class of time took.
 func mean(all []evidence.ClassRatios, part func(evidence.ClassRatios) float64) float64 {
 	var sum float64

@@ -114,8 +114,10 @@ func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 	default:
 		x.Remedy.Text = "Mostly harmless with the default budget. If latency matters, " +
 			"spread the packets over more CPUs before you raise net.core.netdev_budget."
-		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side, Levels: []knob.Value{"600", "1200"},
-			Why: "unlikely to change throughput; the experiment shows whether it does"})
+		now := max(budget, defaultBudget)
+		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side,
+			Levels: []knob.Value{knob.Value(fmt.Sprintf("%.0f", 2*now)), knob.Value(fmt.Sprintf("%.0f", 4*now))},
+			Why:    "unlikely to change throughput; the experiment shows whether it does"})
 	}
 	if smallWeight {
 		x.Remedy.Add(evidence.Candidate{Knob: weightKnob, Side: s.Side, Levels: []knob.Value{"64"},

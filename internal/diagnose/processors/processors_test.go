@@ -9,6 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -38,6 +39,12 @@ func loaded(s *evidence.Span, rate, speed float64) *evidence.Span {
 	return s
 }
 
+// again is a run whose sender retransmitted that many segments.
+func again(s *evidence.Span, segments uint64) *evidence.Span {
+	s.Run.Ends.Local.TCP = []tcpinfo.TCPInfo{{Sender: true, SegsOut: 100_000, RetransSegs: segments, SndMSSBytes: 1448}}
+	return s
+}
+
 func set(s *evidence.Span, knob, value string) *evidence.Span {
 	s.Host.Settings = append(s.Host.Settings, host.Setting{Knob: knob, Value: value})
 	return s
@@ -61,6 +68,14 @@ func TestSpanRules(t *testing.T) {
 		{"backlog: one in a hundred is dropped", softnetBacklogDrops,
 			set(span(counts{"softnet.dropped": 1000, "softnet.processed": 99_000}), backlogKnob, "10"),
 			evidence.Warning},
+		{"backlog: more than the flow lost", softnetBacklogDrops, again(loaded(span(counts{"softnet.dropped": 1000,
+			"softnet.processed": 99_000}), 100e6, 1e9), 900), evidence.Warning},
+		// Bundles of 64 KiB: each drop is up to 45 segments.
+		{"backlog: large packets of the flow", softnetBacklogDrops, again(loaded(span(counts{"softnet.dropped": 100,
+			"softnet.processed": 9900}), 100e6, 1e9), 4500), evidence.Warning},
+		{"backlog: of another container, beside a path that loses", softnetBacklogDrops,
+			again(loaded(span(counts{"softnet.dropped": 30, "softnet.processed": 9900}), 100e6, 1e9), 9000),
+			evidence.Notice},
 		{"backlog: one in five thousand", softnetBacklogDrops,
 			span(counts{"softnet.dropped": 200, "softnet.processed": 1_000_000}), evidence.Notice},
 		{"backlog: one in a million is an accident", softnetBacklogDrops,
@@ -182,6 +197,32 @@ func TestRSSImbalance(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestQueuesInUse lists the counters of queues that are switched off, as ixgbe does: two even ones
+// of ten are no imbalance.
+func TestQueuesInUse(t *testing.T) {
+	s := queued(16, 0.97, 600_000, 600_000, 0, 0, 0, 0, 0, 0, 0, 0)
+	if x := rssImbalance(s); x == nil {
+		t.Error("without the number of queues nothing was found")
+	}
+	s.Host.Interfaces[0].Channels = &host.Channels{Combined: 2, MaxCombined: 10}
+	if x := rssImbalance(s); x != nil {
+		t.Errorf("%+v", x)
+	}
+}
+
+// TestOtherMask: the online CPUs are not the first ones where threads are off.
+func TestOtherMask(t *testing.T) {
+	number := func(n int) int { return n }
+	for _, c := range []struct {
+		all  []int
+		want string
+	}{{[]int{0, 1, 2, 3}, "b"}, {[]int{0, 2, 4, 6}, "51"}, {[]int{2, 8, 40}, ""}} {
+		if got := otherMask(c.all, number, 2); got != c.want {
+			t.Errorf("%v: %q, want %q", c.all, got, c.want)
 		}
 	}
 }

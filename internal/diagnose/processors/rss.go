@@ -2,6 +2,7 @@ package processors
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -103,16 +104,21 @@ func imbalanceOf(s *evidence.Span, card *host.Interface) *evidence.Finding {
 }
 
 // receiveQueues returns the packets of each receive queue in the span, by the counter names of the
-// drivers.
+// drivers. Some list all queues that the NIC can have, and not those in use alone (ixgbe,
+// IXGBE_NUM_RX_QUEUES).
 func receiveQueues(s *evidence.Span, card *host.Interface) map[int]float64 {
 	queues := make(map[int]float64)
 	prefix := "ethtool." + card.Name + "."
+	inUse := math.MaxInt
+	if c := card.Channels; c != nil && c.Combined+c.Rx > 0 {
+		inUse = int(c.Combined + c.Rx)
+	}
 	for name, n := range s.Counters {
 		rest, ok := strings.CutPrefix(name, prefix)
 		if !ok || !strings.HasSuffix(rest, "packets") {
 			continue
 		}
-		if q, ok := queueNumber(rest); ok {
+		if q, ok := queueNumber(rest); ok && q < inUse {
 			queues[q] += float64(n)
 		}
 	}

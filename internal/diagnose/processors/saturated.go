@@ -60,10 +60,10 @@ func softirqCPUSaturated(s *evidence.Span) *evidence.Finding {
 			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("ethtool:" + card.Name + "/channels.combined"), Side: s.Side,
 				Levels: []knob.Value{knob.Value(fmt.Sprint(min(card.Channels.MaxCombined, uint32(len(all)))))},
 				Why:    "each queue has an interrupt that another CPU can serve"})
-		} else if len(card.Queues) > 0 && len(all) <= 32 {
+		} else if mask := otherMask(all, func(o evidence.ClassRatios) int { return o.CPU }, c.CPU); len(card.Queues) > 0 &&
+			mask != "" {
 			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("queue:" + card.Name + "/rx-0/rps_cpus"), Side: s.Side,
-				Levels: []knob.Value{knob.Value(fmt.Sprintf("%x", (uint64(1)<<len(all)-1)&^(uint64(1)<<c.CPU)))},
-				Why:    "moves the protocol work to other CPUs"})
+				Levels: []knob.Value{knob.Value(mask)}, Why: "moves the protocol work to other CPUs"})
 		}
 	}
 	return x

@@ -40,7 +40,7 @@ func softnetBacklogDrops(s *evidence.Span) *evidence.Finding {
 	length, known := s.Number(backlogKnob, 0)
 	short := known && length < defaultBacklog
 	x := &evidence.Finding{
-		Code: evidence.SoftnetBacklogDrops, Severity: evidence.Notice, Where: s.Side,
+		Code: evidence.SoftnetBacklogDrops, Severity: evidence.Notice, Where: s.Side, LostPerSec: s.PerSecond(dropped),
 		Title: fmt.Sprintf("The backlog queue of a CPU of the %s host overflowed: it dropped %s of %s packets %s.",
 			s.Side, evidence.Percent(share), evidence.Count(taken+dropped), s.When()),
 		Evidence: []evidence.Evidence{
@@ -52,8 +52,16 @@ func softnetBacklogDrops(s *evidence.Span) *evidence.Finding {
 		},
 		Confidence: evidence.Combine(0.8, evidence.When(share >= costlyDrops, 0.5), evidence.When(short, 0.5)),
 	}
+	// The counter is that of the whole machine, other namespaces included.
+	x.Aside = s.FewFor(dropped)
 	if share >= costlyDrops && !s.SinceBoot {
 		x.Severity = evidence.Warning
+	}
+	if x.Aside {
+		x.Severity = evidence.Notice
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not what slows the flow of the test: it retransmitted far more than these %s packets can hold.",
+				evidence.Count(dropped)))
 	}
 	if known {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "length of the queue", Value: length, Unit: "packets",

@@ -372,13 +372,13 @@ func (t *Triage) steering(card *host.Interface, c CPU) WayOut {
 	}
 	w.Helps = true
 	w.Why = fmt.Sprintf("The other CPUs are %s busy. A single flow cannot be spread.", evidence.Percent(rest))
+	mask := otherMask(t.CPUs, func(o CPU) int { return o.CPU }, c.CPU)
 	switch ch := card.Channels; {
 	case ch != nil && ch.Combined < ch.MaxCombined:
 		w.Knob, w.Present, w.Try = knob.ID("ethtool:"+card.Name+"/channels.combined"), fmt.Sprint(ch.Combined),
 			fmt.Sprint(min(ch.MaxCombined, uint32(len(t.CPUs))))
-	case len(t.CPUs) <= 32:
-		w.Knob, w.Try = knob.ID("queue:"+card.Name+"/rx-0/rps_cpus"),
-			fmt.Sprintf("%x", (uint64(1)<<len(t.CPUs)-1)&^(uint64(1)<<c.CPU))
+	case mask != "":
+		w.Knob, w.Try = knob.ID("queue:"+card.Name+"/rx-0/rps_cpus"), mask
 		for _, q := range card.Queues {
 			if q.Name == "rx-0" {
 				w.Present = q.RPSCPUs

@@ -136,9 +136,12 @@ func tcpBound(s seen) *evidence.Finding {
 		limit *= n // incoming-num-tcp is of each thread
 	}
 	peak := max(st.Of(server.TCPClients), st.Of(server.TCPClientsMost))
-	waiting := 0.0
+	waiting, unaccepted := 0.0, 0.0
 	if s.Host != nil {
 		peak, waiting = max(peak, float64(s.Host.Connections)), float64(s.Host.Waiting)
+		if waiting > 0 { // the counter is of all listeners, and this one's queue is not empty
+			unaccepted = float64(s.Host.AcceptDrops)
+		}
 	}
 	refused := st.Of(server.TCPRefused)
 	tcp := part(st.Of(server.QueriesTCP), s.queries)
@@ -147,7 +150,8 @@ func tcpBound(s seen) *evidence.Finding {
 	switch {
 	case refused >= 1, okLimit && limit > 0 && peak >= limit && (waiting > 0 || tcp > 0 || s.queries < fewQueries):
 		f.Title = fmt.Sprintf("The server's %s places for TCP connections were all taken.", evidence.Count(limit))
-		f.Confidence = evidence.Combine(0.75, evidence.When(waiting > 0, 0.5), evidence.When(refused > 0, 0.6))
+		f.Confidence = evidence.Combine(0.75, evidence.When(waiting > 0, 0.5), evidence.When(refused > 0, 0.6),
+			evidence.When(unaccepted > 0, 0.5))
 		f.Evidence = append(f.Evidence, number("connections", peak, "connections", "the server, /proc/net/tcp"),
 			number("places", limit, "connections", st.Source(server.TCPLimit)))
 		if refused > 0 {
@@ -157,6 +161,12 @@ func tcpBound(s seen) *evidence.Finding {
 			server.Unbound:  "incoming-num-tcp in unbound.conf",
 			server.PowerDNS: "max-tcp-clients, and max-tcp-per-client"}[st.Kind] +
 			"; and shorter idle times, so that clients that keep connections open without queries lose them."
+	case unaccepted >= fewDrops:
+		f.Title = fmt.Sprintf("The kernel refused %s TCP connections, and %s wait for the server to accept them.",
+			evidence.Count(unaccepted), evidence.Count(waiting))
+		f.Confidence = 0.6
+		f.Remedy.Text = "Look why the server accepts too slowly: a thread without time, or places that are taken. A longer " +
+			"queue (tcp-listen-queue in named.conf, net.core.somaxconn) covers bursts alone."
 	case again >= tcpShare && st.Of(server.UpstreamTruncated) >= fewDrops:
 		f.Title = fmt.Sprintf("Other servers truncated their answers, and the server asked again over TCP for %s of its "+
 			"queries.", evidence.Percent(again))
@@ -180,6 +190,10 @@ func tcpBound(s seen) *evidence.Finding {
 	if waiting > 0 {
 		f.Evidence = append(f.Evidence, number("connections that wait to be accepted", waiting, "connections",
 			"/proc/net/tcp"))
+	}
+	if unaccepted > 0 {
+		f.Evidence = append(f.Evidence, number("connections refused by listeners of this host", unaccepted, "connections",
+			"/proc/net/netstat, ListenDrops"))
 	}
 	f.Rejected = append(s.notWorker(), s.notDrops()...)
 	return f

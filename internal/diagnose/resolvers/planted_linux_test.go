@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -18,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/base/standstill"
 	"github.com/linerate/linerate/internal/base/testenv"
@@ -156,6 +159,10 @@ func TestPlanted(t *testing.T) {
 	if err := world.Furnish(); err != nil {
 		testenv.Missing(t, testenv.NetNS, err)
 	}
+	// A session of its own, so that prioritize changes no other process.
+	if _, err := unix.Setsid(); err != nil {
+		t.Fatal(err)
+	}
 	rounds, _ := strconv.Atoi(os.Getenv("LINERATE_PLANTED_ROUNDS"))
 	only := os.Getenv("LINERATE_PLANTED_ONLY")
 	right, all := 0, 0
@@ -196,7 +203,12 @@ func TestPlanted(t *testing.T) {
 const first = -20
 
 // prioritize gives a priority to every thread of this process; those that they start inherit it.
+// Between sessions, the kernel compares the priorities of their groups alone (sched(7), autogroup).
 func prioritize(priority int) error {
+	err := os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(priority)), 0)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return err

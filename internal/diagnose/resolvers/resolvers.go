@@ -15,6 +15,9 @@ func Codes() []evidence.Code {
 		evidence.ResolverNothingToTune}
 }
 
+// failedShare of the answers is far above that of ordinary names, of which a few in a hundred fail.
+const failedShare = 0.1
+
 // fewQueries is how many an observation needs before shares of them mean something.
 const fewQueries = 100
 
@@ -231,6 +234,15 @@ func nothingToTune(s seen) evidence.Finding {
 				"worker.", t.Name, evidence.Percent(ran))
 		}
 		f.Remedy.Text = "Give the server CPUs of its own (CPUAffinity, cpusets), or move other work away."
+	}
+	// A failure that no counter explains must not be called health, however fast it came.
+	if failed := part(s.Statistics.Of(server.ServFails), s.queries); failed >= failedShare {
+		f.Severity, f.Confidence = evidence.Notice, 0.4
+		f.Evidence = append(f.Evidence, s.row("answers SERVFAIL", server.ServFails, "answers"))
+		f.Title = fmt.Sprintf("%s of its answers were SERVFAIL, and no counter of the server or its host says why.",
+			evidence.Percent(failed))
+		f.Remedy.Text = "Ask it for a name that fails, and read its log: servers that are not reached, a loop of " +
+			"forwarders, and zones that it cannot load end in SERVFAIL."
 	}
 	if s.queries < fewQueries {
 		f.Confidence = 0.2

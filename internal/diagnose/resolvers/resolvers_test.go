@@ -115,6 +115,14 @@ func TestRules(t *testing.T) {
 		{"full places for TCP", func(_ values, o *server.Observation) {
 			o.Host.Connections, o.Host.Waiting = 150, 3
 		}, evidence.ResolverTCPBound, nil},
+		{"a full accept queue", func(_ values, o *server.Observation) {
+			o.Host.AcceptDrops, o.Host.Waiting = 10, 1
+		}, evidence.ResolverTCPBound, nil},
+		{"the full accept queue of another listener", func(_ values, o *server.Observation) { o.Host.AcceptDrops = 1000 },
+			evidence.ResolverNothingToTune, nil},
+		{"few refused connections", func(_ values, o *server.Observation) {
+			o.Host.AcceptDrops, o.Host.Waiting = 9, 1
+		}, evidence.ResolverNothingToTune, nil},
 		{"clients over TCP", func(v values, _ *server.Observation) { set(v, server.QueriesTCP, 2000) },
 			evidence.ResolverTCPBound, nil},
 		{"a query log", func(v values, _ *server.Observation) { set(v, server.QueryLog, 1) }, evidence.ResolverLogCost, nil},
@@ -150,6 +158,22 @@ func TestRules(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestFailures does not call a server sound that fails: "100 % of its queries came from its cache"
+// was the verdict on one of which each answer was SERVFAIL.
+func TestFailures(t *testing.T) {
+	for failed, named := range map[float64]bool{499: false, 9000: true} {
+		o := observation(func(v map[server.Name]server.Value, o *server.Observation) {
+			v[server.Queries] = server.Value{N: 10_000, Source: "the server"}
+			v[server.ServFails] = server.Value{N: failed, Source: "the server"}
+		})
+		f := resolvers.Findings(o)[0]
+		if f.Code != evidence.ResolverNothingToTune || strings.Contains(f.Title, "SERVFAIL") != named ||
+			(f.Severity == evidence.Notice) != named {
+			t.Errorf("%v failures: %s, %s", failed, f.Severity, f.Title)
+		}
 	}
 }
 

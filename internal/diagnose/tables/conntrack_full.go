@@ -32,7 +32,7 @@ func conntrackFull(s *evidence.Span) *evidence.Finding {
 		return nil
 	}
 	x := &evidence.Finding{
-		Code: evidence.ConntrackFull, Severity: evidence.Notice, Where: s.Side,
+		Code: evidence.ConntrackFull, Severity: evidence.Notice, Where: s.Side, LostPerSec: s.PerSecond(dropped),
 		Evidence: []evidence.Evidence{
 			{Name: "tracked connections", Value: entries, Unit: "entries", Source: s.Source("nf_conntrack_count")},
 			{Name: "room in the table", Value: limit, Unit: "entries", Source: s.Source("nf_conntrack_max")},
@@ -42,6 +42,9 @@ func conntrackFull(s *evidence.Span) *evidence.Finding {
 		Confidence: evidence.Combine(0.5, evidence.When(fill >= full, 0.6), evidence.When(refused, 0.75),
 			evidence.When(evicted > 0, 0.4)),
 	}
+	// Packets of open connections have their entry: these losses are other connections', unless
+	// entries were evicted.
+	x.Aside = s.FewFor(dropped + evicted)
 	table := fmt.Sprintf("the table of tracked connections holds %s of %s", evidence.Count(entries),
 		evidence.Count(limit))
 	switch {

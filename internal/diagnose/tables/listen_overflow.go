@@ -3,6 +3,7 @@ package tables
 import (
 	"fmt"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host/watch"
 )
@@ -10,6 +11,7 @@ import (
 const (
 	coreSomaxconn = "sysctl:net.core.somaxconn"
 	synBacklog    = "sysctl:net.ipv4.tcp_max_syn_backlog"
+	synCookies    = "sysctl:net.ipv4.tcp_syncookies"
 	// refusedRatio is the share of failed attempts from which on they cost something: each waits a
 	// second for its next try, so one in a hundred is the 99th percentile of every client.
 	refusedRatio = 0.01
@@ -26,7 +28,8 @@ const (
 // half-open connections beyond the limit that got a cookie and are not lost: a SYN flood, or
 // distant clients, and not a cost yet.
 func listenOverflow(s *evidence.Span) *evidence.Finding {
-	overflows, halfOpen := s.Count("TcpExt.ListenOverflows"), s.Count("TcpExt.TCPReqQFullDrop")
+	overflows, kept := s.Count("TcpExt.ListenOverflows"), keptFree(s)
+	halfOpen := s.Count("TcpExt.TCPReqQFullDrop") + kept
 	lost := overflows + halfOpen
 	attempts := s.Count("Tcp.PassiveOpens") + lost
 	ratio := part(lost, attempts)
@@ -43,6 +46,12 @@ func listenOverflow(s *evidence.Span) *evidence.Finding {
 			{Name: "dropped share", Value: ratio, Unit: "ratio", Source: "dropped / (accepted + dropped)"},
 		},
 		Confidence: evidence.Combine(0.3, evidence.When(lost > 0, 0.7), evidence.When(culprit != nil, 0.6)),
+	}
+	if kept > 0 {
+		x.Evidence = append(x.Evidence, evidence.Evidence{
+			Name:  "handshakes dropped to keep a quarter of the half-open ones for known hosts",
+			Value: kept, Unit: "connections",
+			Source: s.Source("TcpExt.ListenDrops less ListenOverflows and TCPReqQFullDrop, with tcp_syncookies 0")})
 	}
 	at := "a listening socket"
 	if culprit != nil {
@@ -73,12 +82,29 @@ func listenOverflow(s *evidence.Span) *evidence.Finding {
 			at, culprit.Queued)
 	}
 	x.Rejected = []string{
-		fmt.Sprintf("Not loss on the path: these handshakes had reached %s.", socketWord(culprit)),
-		fmt.Sprintf("Not a flood of half-open connections alone: %s got a cookie, and the backlog itself dropped %s.",
-			evidence.Count(s.Count("TcpExt.TCPReqQFullDoCookies")), evidence.Count(overflows)),
+		fmt.Sprintf("Not loss on the path: these handshakes had reached %s.", socketWord(culprit))}
+	if halfOpen > overflows {
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not a program that accepts too slowly: its backlog dropped %s, and %s were dropped half-open.",
+				evidence.Count(overflows), evidence.Count(halfOpen)))
+	} else {
+		x.Rejected = append(x.Rejected,
+			fmt.Sprintf("Not a flood of half-open connections alone: %s got a cookie, and the backlog itself dropped %s.",
+				evidence.Count(s.Count("TcpExt.TCPReqQFullDoCookies")), evidence.Count(overflows)))
 	}
 	listenRemedy(s, x, culprit, overflows, halfOpen)
 	return x
+}
+
+// keptFree returns the handshakes that the kernel dropped although the socket had room: without SYN
+// cookies it keeps the last quarter of net.ipv4.tcp_max_syn_backlog for hosts that it knows
+// (tcp_conn_request in net/ipv4/tcp_input.c). It counts them as ListenDrops alone, where each of
+// the other two losses counts as well. With cookies that counter has other reasons.
+func keptFree(s *evidence.Span) float64 {
+	if cookies, known := s.Setting(synCookies); !known || cookies != "0" {
+		return 0
+	}
+	return max(0, s.Count("TcpExt.ListenDrops")-s.Count("TcpExt.ListenOverflows")-s.Count("TcpExt.TCPReqQFullDrop"))
 }
 
 // socketWord returns the listener for use in a rejection, which needs a number.
@@ -132,6 +158,11 @@ func listenRemedy(s *evidence.Span, x *evidence.Finding, l *watch.Listener, over
 			Why: "the limit of listen(); existing listeners keep theirs"})
 	}
 	if halfOpen > 0 {
+		if cookies, ok := s.Setting(synCookies); ok && cookies == "0" {
+			x.Remedy.Text += " SYN cookies are off: with them no half-open connection is dropped for lack of room."
+			x.Remedy.Add(evidence.Candidate{Knob: synCookies, Side: s.Side, Levels: []knob.Value{"1"},
+				Why: "answers handshakes beyond the limit without keeping them"})
+		}
 		if now, ok := s.Number(synBacklog, 0); ok {
 			x.Remedy.Add(evidence.Candidate{Knob: synBacklog, Side: s.Side, Levels: multiples(now, 4, 16),
 				Why: "half-open connections of a listener if SYN cookies are off"})

@@ -13,6 +13,7 @@ import (
 
 const (
 	portRange = "sysctl:net.ipv4.ip_local_port_range"
+	reserved  = "sysctl:net.ipv4.ip_local_reserved_ports"
 	twReuse   = "sysctl:net.ipv4.tcp_tw_reuse"
 
 	// portsShort is the share of ports occupied towards one destination from which on it is worth a
@@ -35,13 +36,14 @@ func portExhaustion(s *evidence.Span) *evidence.Finding {
 	if !ok {
 		return nil
 	}
-	room := last - first + 1
+	kept := reservedPorts(s, first, last)
+	room := last - first + 1 - kept
 	waiting := s.Count("sockets.tcp_tw")
 	x := &evidence.Finding{
 		Code: evidence.PortExhaustion, Severity: evidence.Notice, Where: s.Side,
 		Evidence: []evidence.Evidence{
 			{Name: "local ports for outgoing connections", Value: room, Unit: "ports",
-				Source: s.Source("net.ipv4.ip_local_port_range")},
+				Source: s.Source(sourceOfPorts(kept))},
 			counted(s, "connections in TIME_WAIT, to all destinations", "sockets.tcp_tw", "connections"),
 			counted(s, "outgoing connections begun", "Tcp.ActiveOpens", "connections"),
 			counted(s, "connections that came in", "Tcp.PassiveOpens", "connections"),
@@ -49,11 +51,7 @@ func portExhaustion(s *evidence.Span) *evidence.Finding {
 	}
 	switch d := worstDestination(s); {
 	case d != nil:
-		taken := float64(d.Ports)
-		if reused(s, d) {
-			taken -= float64(d.Waiting)
-		}
-		share := taken / room
+		share := part(float64(taken(s, d)), room)
 		if share < portsShort {
 			return nil
 		}
@@ -74,8 +72,7 @@ func portExhaustion(s *evidence.Span) *evidence.Finding {
 		}
 		x.Rejected = []string{
 			fmt.Sprintf("Not a server whose clients left: these ports are in the range for outgoing connections "+
-				"(%s to %s), and lead to 1 destination.", evidence.Count(first),
-				evidence.Count(last)),
+				"(%.0f to %.0f), and lead to 1 destination.", first, last),
 			fmt.Sprintf("Not a listener that refuses: without a port the kernel sends no SYN, "+
 				"and the host began %s connections %s.",
 				evidence.Count(s.Count("Tcp.ActiveOpens")), s.When()),
@@ -104,6 +101,14 @@ func reused(s *evidence.Span, d *watch.Destination) bool {
 	return mode == 1 || mode == 2 && d.Remote.Addr().IsLoopback()
 }
 
+// taken returns the ports towards a destination that no new connection can have.
+func taken(s *evidence.Span, d *watch.Destination) int {
+	if reused(s, d) {
+		return d.Ports - d.Waiting
+	}
+	return d.Ports
+}
+
 // portsRefused is [portExhaustion] for a test that makes a connection per transaction and could not
 // continue.
 //
@@ -128,14 +133,18 @@ func portsRefused(c *evidence.Case) *evidence.Finding {
 	if !ok {
 		return nil
 	}
+	kept := reservedPorts(s, first, last)
+	room := last - first + 1 - kept
 	x := &evidence.Finding{
 		Code: evidence.PortExhaustion, Severity: evidence.Warning, Where: "near", Confidence: 0.9,
 		Title: fmt.Sprintf("Connections fail for lack of a local port: the range has %s ports.",
-			evidence.Count(last-first+1)),
-		Evidence: []evidence.Evidence{{Name: "error of connect", Value: reason, Source: "connect (near)"}},
+			evidence.Count(room)),
+		Evidence: []evidence.Evidence{{Name: "error of connect", Value: reason, Source: "connect (near)"},
+			{Name: "local ports for outgoing connections", Value: room, Unit: "ports",
+				Source: s.Source(sourceOfPorts(kept))}},
 		Rejected: []string{fmt.Sprintf(
 			"Not a far end that refuses: the kernel had none of its %s ports left and sent nothing.",
-			evidence.Count(last-first+1))},
+			evidence.Count(room))},
 	}
 	portsRemedy(s, x)
 	return x
@@ -155,13 +164,28 @@ func localPorts(s *evidence.Span) (first, last float64, ok bool) {
 	return first, last, ok && last >= first
 }
 
+// reservedPorts returns how many ports of the range connect(2) never chooses
+// (net.ipv4.ip_local_reserved_ports).
+func reservedPorts(s *evidence.Span, first, last float64) float64 {
+	list, _ := s.Setting(reserved)
+	return float64(watch.ParsePorts(list).Within(uint64(max(first, 0)), uint64(min(last, 65535))))
+}
+
+// sourceOfPorts names where the number of local ports comes from.
+func sourceOfPorts(kept float64) string {
+	if kept > 0 {
+		return "net.ipv4.ip_local_port_range less ip_local_reserved_ports"
+	}
+	return "net.ipv4.ip_local_port_range"
+}
+
 func worstDestination(s *evidence.Span) *watch.Destination {
 	if s.Sockets == nil {
 		return nil
 	}
 	var worst *watch.Destination
 	for i := range s.Sockets.Destinations {
-		if d := &s.Sockets.Destinations[i]; worst == nil || d.Ports > worst.Ports {
+		if d := &s.Sockets.Destinations[i]; worst == nil || taken(s, d) > taken(s, worst) {
 			worst = d
 		}
 	}
@@ -184,7 +208,8 @@ func portsRemedy(s *evidence.Span, x *evidence.Finding) {
 	first, last, ok := localPorts(s)
 	// Ports below 1024 need a privilege, and servers listen on those up to 9999.
 	if ok && (first > 10240 || last < 65535) {
-		x.Remedy.Add(evidence.Candidate{Knob: portRange, Side: s.Side, Levels: []knob.Value{"10240 65535"},
-			Why: "more ports towards each destination"})
+		x.Remedy.Add(evidence.Candidate{Knob: portRange, Side: s.Side,
+			Levels: []knob.Value{knob.Value(fmt.Sprintf("%.0f 65535", min(first, 10240)))},
+			Why:    "more ports towards each destination"})
 	}
 }

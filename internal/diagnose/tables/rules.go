@@ -16,6 +16,7 @@ func Rules() []evidence.Rule {
 			evidence.ReceiveWindowLimited, evidence.SendBufferLimited,
 		}},
 		{Code: evidence.UDPSocketOverflow, Span: udpSocketOverflow},
+		{Code: evidence.FragmentLoss, Span: fragmentLoss},
 		{Code: evidence.FirewallCost, Span: firewallCost, Explains: []evidence.Code{
 			evidence.SoftirqCPUSaturated, evidence.CPUSaturated, evidence.NAPIBudgetExhausted,
 			evidence.SoftnetBacklogDrops,

@@ -31,7 +31,8 @@ func watched(c counters, change ...func(*evidence.Span)) *evidence.Span {
 			{Knob: coreRmemDefault, Value: "212992"}, {Knob: string(evidence.CoreRmemMax),
 				Value: "212992"},
 			{Knob: tcpMem, Value: "1000 2000 3000"}, {Knob: portRange, Value: "32768 60999"},
-			{Knob: twReuse, Value: "2"},
+			{Knob: twReuse, Value: "2"}, {Knob: synCookies, Value: "1"}, {Knob: reserved, Value: ""},
+			{Knob: fragmentMemory, Value: "4194304"},
 		}}}
 	for i := range 4 {
 		s.CPUs = append(s.CPUs, host.CPUTimes{CPU: i, User: 0.3, Idle: 2.7})
@@ -69,6 +70,11 @@ func set(knob, value string) func(*evidence.Span) {
 
 func ofRun(t traffic.Test) func(*evidence.Span) {
 	return func(s *evidence.Span) { s.Run, s.Sockets = &evidence.Run{Test: t}, nil }
+}
+
+// sentBy gives the far end of the span's run counters.
+func sentBy(c counters) func(*evidence.Span) {
+	return func(s *evidence.Span) { s.Run.Ends.Remote.Counters = c }
 }
 
 func sockets(f func(*watch.Sockets)) func(*evidence.Span) {
@@ -203,11 +209,20 @@ func TestRules(t *testing.T) {
 			watched(rangeOf(1000), destination(1000, 990), sockets(func(s *watch.Sockets) {
 				s.Destinations[0].Remote = netip.MustParseAddrPort("127.0.0.1:8000")
 			})), none, ""},
+		{"ports of a host behind those of loopback", portExhaustion,
+			watched(rangeOf(1000), destination(1000, 990), destination(990, 990), sockets(func(s *watch.Sockets) {
+				s.Destinations[0].Remote = netip.MustParseAddrPort("127.0.0.1:8000")
+			})), evidence.Warning, "990"},
 		{"a server that closes first", portExhaustion,
 			watched(counters{"sockets.tcp_tw": 90000, "Tcp.PassiveOpens": 5000}), none, ""},
 		{"ports without sockets", portExhaustion, watched(counters{"sockets.tcp_tw": 28100, "Tcp.ActiveOpens": 50},
 			func(s *evidence.Span) { s.Sockets = nil }),
 			evidence.Notice, "TIME_WAIT"},
+		{"all ports but reserved ones", portExhaustion,
+			watched(rangeOf(200), set(reserved, "1000,32768-32867,70000-70001"), destination(100, 100)),
+			evidence.Warning, "100 of 100"},
+		{"ports beside reserved ones", portExhaustion,
+			watched(rangeOf(200), set(reserved, "1-32767"), destination(100, 100)), none, ""},
 		{"a server without sockets", portExhaustion,
 			watched(counters{"sockets.tcp_tw": 28100, "Tcp.ActiveOpens": 50, "Tcp.PassiveOpens": 5000},
 				func(s *evidence.Span) { s.Sockets = nil }), none, ""},
@@ -224,6 +239,11 @@ func TestRules(t *testing.T) {
 			watched(counters{"TcpExt.TCPReqQFullDrop": 100, "TcpExt.ListenDrops": 100, "Tcp.PassiveOpens": 60}),
 			evidence.Warning,
 			"100"},
+		// Linux 6.18 with tcp_syncookies 0 and tcp_max_syn_backlog 16, 300 SYNs a second from absent
+		// hosts: every drop counted as ListenDrops alone.
+		{"half-open ones dropped without cookies", listenOverflow,
+			watched(counters{"TcpExt.ListenDrops": 880, "Tcp.PassiveOpens": 120}, set(synCookies, "0")),
+			evidence.Warning, "880 of 1000"},
 		{"listener mild", listenOverflow, watched(counters{"TcpExt.ListenOverflows": 2, "Tcp.PassiveOpens": 150}),
 			evidence.Notice, "2 of 152"},
 		{"one in ten thousand", listenOverflow,
@@ -270,6 +290,28 @@ func TestRules(t *testing.T) {
 			"since boot"},
 		{"a burst last month", udpSocketOverflow,
 			watched(counters{"Udp.RcvbufErrors": 900, "Udp.InDatagrams": 15_000_000}, history), none, ""},
+
+		{"fragments without memory", fragmentLoss, // Linux 6.18, 5 % of later fragments dropped, in 4 MB
+			watched(counters{"Ip.ReasmReqds": 13800, "Ip.ReasmFails": 13800}), evidence.Warning, "memory"},
+		{"fragments that never came", fragmentLoss,
+			watched(counters{"Ip.ReasmReqds": 24074, "Ip.ReasmOKs": 7723, "Ip.ReasmFails": 458,
+				"Ip.ReasmTimeout": 458}), evidence.Warning, "458 datagrams"},
+		{"fragments of IPv6", fragmentLoss,
+			watched(counters{"Ip6.ReasmReqds": 3000, "Ip6.ReasmOKs": 950, "Ip6.ReasmFails": 50, "Ip6.ReasmTimeout": 50}),
+			evidence.Warning, "50 datagrams"},
+		{"fragments that miss others in a test", fragmentLoss,
+			watched(counters{"Ip.ReasmReqds": 24074, "Ip.ReasmOKs": 7723}, ofRun(traffic.UDP), sentBy(counters{
+				"Ip.FragOKs": 8181, "Ip.FragCreates": 24543})), evidence.Warning, "453 datagrams"},
+		{"fragments, all put together", fragmentLoss, watched(counters{"Ip.ReasmReqds": 24000, "Ip.ReasmOKs": 8000}),
+			none, ""},
+		{"three of a hundred thousand fragments", fragmentLoss,
+			watched(counters{"Ip.ReasmReqds": 100_000, "Ip.ReasmOKs": 33_000, "Ip.ReasmFails": 3,
+				"Ip.ReasmTimeout": 3}), none, ""},
+		{"a few fragments, nothing else", fragmentLoss,
+			watched(counters{"Ip.ReasmReqds": 12, "Ip.ReasmFails": 6, "Ip.ReasmTimeout": 6}), evidence.Notice, "6 datagrams"},
+		{"fragments since boot", fragmentLoss,
+			watched(counters{"Ip.ReasmReqds": 24074, "Ip.ReasmOKs": 7723, "Ip.ReasmFails": 458,
+				"Ip.ReasmTimeout": 458}, history), evidence.Notice, "since boot"},
 
 		{"memory gross", tcpMemoryPressure,
 			watched(counters{"tcpmem.pages": 3100, "tcpmem.pressure_pages": 2000, "tcpmem.max_pages": 3000,
@@ -464,16 +506,36 @@ func TestRemedies(t *testing.T) {
 			[]string{coreSomaxconn}},
 		"half-open": {listenOverflow(watched(counters{"TcpExt.TCPReqQFullDrop": 600})),
 			[]string{synBacklog}},
+		"half-open without cookies": {listenOverflow(watched(counters{"TcpExt.ListenDrops": 600}, set(synCookies, "0"))),
+			[]string{synCookies, synBacklog}},
 		"a socket with the default buffer": {udpSocketOverflow(watched(lost, datagram(30, 9000, 212992))),
 			[]string{coreRmemDefault}},
 		"a socket that got all it may": {udpSocketOverflow(watched(lost, datagram(30, 9000, 425984))),
 			[]string{evidence.CoreRmemMax}},
 		"a socket that asked for too little": {udpSocketOverflow(watched(lost, datagram(30, 9000, 16384))), nil},
+		"no memory for fragments": {fragmentLoss(watched(counters{"Ip.ReasmReqds": 900, "Ip.ReasmFails": 900})),
+			[]string{fragmentMemory}},
+		"fragments of IPv6 alone": {fragmentLoss(watched(counters{"Ip6.ReasmReqds": 900, "Ip6.ReasmFails": 900})), nil},
 		"a client": {portExhaustion(watched(counters{}, destination(28000, 28000))),
 			[]string{twReuse, portRange}},
 	} {
 		if test.finding == nil || !slices.Equal(knobs(test.finding), test.want) {
 			t.Errorf("%s: %+v, want %v", name, test.finding, test.want)
+		}
+	}
+}
+
+// TestRangeGrows: a range that begins below the proposed one keeps its begin.
+func TestRangeGrows(t *testing.T) {
+	for now, want := range map[string]string{"1024 60999": "1024 65535", "32768 60999": "10240 65535",
+		"10240 65535": ""} {
+		x, got := &evidence.Finding{}, ""
+		portsRemedy(watched(counters{}, set(portRange, now), set(twReuse, "1")), x)
+		for _, c := range x.Remedy.Settings {
+			got += string(c.Levels[0])
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", now, got, want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func udpSocketOverflow(s *evidence.Span) *evidence.Finding {
 		return nil
 	}
 	x := &evidence.Finding{
-		Code: evidence.UDPSocketOverflow, Severity: evidence.Notice, Where: s.Side,
+		Code: evidence.UDPSocketOverflow, Severity: evidence.Notice, Where: s.Side, LostPerSec: s.PerSecond(lost),
 		Title: fmt.Sprintf("%s of %s datagrams were dropped %s at a socket with a full buffer%s.", evidence.Count(lost),
 			evidence.Count(arrived), s.When(), perSecond(s, lost)),
 		Evidence: []evidence.Evidence{

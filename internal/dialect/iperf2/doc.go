@@ -28,6 +28,10 @@
 // counts the first of these as a datagram of the test, with its bytes; this package does too, so
 // both ends show the same figures.
 //
+// Versions before 2.0.14 send the first six words of the settings, without a length in the flags.
+// Until 2.0.9 a mark has no upper half: the settings of a datagram and the words of a report follow
+// it four bytes earlier.
+//
 // With -d and -r the server connects back, once for each connection of the client, and sends there
 // what the client sends. Such a connection has no settings.
 //
@@ -52,21 +56,22 @@
 // settings in the upper half of word 8 and the greeting; the messages of --bounceback; that the
 // program accepts reports of 56 bytes and more, but with --trip-times shows what its memory has
 // after a report of less than 128; and that the numbers of the datagrams that end a test continue
-// to count.
+// to count. For versions before 2.0.14, client_hdr, UDP_datagram and server_hdr of their
+// Settings.hpp; no such program has been run against this package.
 //
 // # Limits
 //
 // UDP is never sent to an unproven address, and in this protocol no address can prove itself. So a
 // client that requests datagrams (-R, --full-duplex) gets the end of a stream of none, which ends
-// its test or that half of it, and no answer is longer than the datagram that it answers: bare
-// datagrams of less than 56 bytes get no report. Ports below 1024 get no answer. A table of fixed
-// size holds the UDP tests, so that forged addresses displace only one another.
+// its test or that half of it, and no more bytes are sent to an address than came from it, headers
+// included. Ports below 1024 get no answer. A table of fixed size holds the UDP tests, so that
+// forged addresses displace only one another.
 //
 // Over TCP, a connection back goes to the address whose handshake opened the client's connection,
 // and to no port below 1024. Over UDP, the port where a client with -d or -r listens gets the end
-// of a stream of none, so that its test ends, under the same bounds and for datagrams of 76 bytes
-// and more, which show that port. Keys (--permit-key) are not implemented; the server still
-// receives what such clients send. An amount of 2 GiB or more does not fit into word 5, so the
+// of a stream of none, so that its test ends, under the same bounds and where the first datagram is
+// long enough to show that port. Keys (--permit-key) are not implemented; the server still receives
+// what such clients send. An amount of 2 GiB or more does not fit into word 5, so the
 // server does not know it and sends for ten seconds.
 //
 // This client requests datagrams (-u -R) with a rate only, in one direction. The program's server

@@ -36,7 +36,7 @@ const settingsBytes = 60
 
 // settings are what a client requests.
 type settings struct {
-	extended bool // the client is an iperf 2 and the fields below are valid
+	extended bool // the client expects a greeting
 	connect  bool // the server shall connect back
 	atOnce   bool // while it receives (-d), not afterwards (-r)
 	bounce   bool // the client requests --bounceback
@@ -63,8 +63,35 @@ func looksLikeSettings(head []byte) bool {
 	if flags&flagBounce != 0 && flags&^flagBounce == 0 {
 		return true
 	}
+	if oldSettings(head) {
+		return true
+	}
 	length := int(flags>>1) & 0xff
 	return flags&flagExtended != 0 && flags&flagLength != 0 && flags&0x0000_fe00 == 0 && length >= 24 && length%4 == 0
+}
+
+// oldBytes is the length of the settings of versions before 2.0.14, the first six words.
+const oldBytes = 24
+
+// oldSettings reports whether p begins with those. Their flags have no length, and until 2.0.9 they
+// are zero without -d and -r, so that the numbers after them have to be possible.
+func oldSettings(p []byte) bool {
+	if len(p) < oldBytes {
+		return false
+	}
+	flags := binary.BigEndian.Uint32(p)
+	return (flags == 0 || flags&flagConnect != 0 &&
+		flags&^(flagConnect|flagExtended|flagTests|flagWide|flagAtOnce) == 0) &&
+		binary.BigEndian.Uint32(p[4:])-1 < math.MaxUint16 && binary.BigEndian.Uint32(p[8:])-1 < math.MaxUint16
+}
+
+// settingsAt returns where the settings of a datagram begin: its mark has a number of 32 bits until
+// 2.0.9.
+func settingsAt(p []byte) int {
+	if len(p) >= bareMarkBytes && oldSettings(p[bareMarkBytes:]) {
+		return bareMarkBytes
+	}
+	return markBytes
 }
 
 // parseSettings parses the settings at the head of p. A head that is too short or no settings
@@ -81,10 +108,11 @@ func parseSettings(p []byte) settings {
 		return binary.BigEndian.Uint32(p[4*i:])
 	}
 	flags := word(0)
-	s := settings{extended: true, bounce: flags&flagBounce != 0,
+	old := oldSettings(p)
+	s := settings{extended: !old, bounce: flags&flagBounce != 0,
 		connect: flags&flagConnect != 0, atOnce: flags&flagAtOnce != 0,
 		wide: flags&flagWide != 0}
-	if s.bounce || len(p) < settingsBytes {
+	if s.bounce || len(p) < settingsBytes && !old {
 		return s
 	}
 	s.streams, s.port = int(word(1)), int(word(2))
@@ -94,6 +122,9 @@ func parseSettings(p []byte) settings {
 		s.duration = -time.Duration(amount) * 10 * time.Millisecond
 	} else {
 		s.bytes = int64(amount)
+	}
+	if old {
+		return s
 	}
 	if flags&(flagUpper|flagTests) != 0 {
 		upper := word(8) >> 16
@@ -184,7 +215,7 @@ func parseMark(p []byte) (mark, bool) {
 	low := binary.BigEndian.Uint32(p)
 	seconds, micros := binary.BigEndian.Uint32(p[4:]), binary.BigEndian.Uint32(p[8:])
 	m := mark{id: int64(int32(low)), sent: time.Duration(seconds)*time.Second + time.Duration(micros)*time.Microsecond}
-	if len(p) >= markBytes+4 && looksLikeSettings(p[markBytes:]) &&
+	if len(p) >= markBytes+4 && settingsAt(p) == markBytes && looksLikeSettings(p[markBytes:]) &&
 		binary.BigEndian.Uint32(p[markBytes:])&flagWide != 0 {
 		m.wide = true
 		// The upper half follows the time, where older versions have nothing.
@@ -214,6 +245,7 @@ type report struct {
 	jitter     time.Duration
 	longCounts bool   // lost, reordered and datagrams were sent with their upper halves
 	trips      *trips // one-way delays; nil: the client did not ask for them
+	old        bool   // for a client until 2.0.9, see cut
 }
 
 // trips are the one-way delays of a test whose clocks are synchronized.
@@ -301,11 +333,14 @@ func parseReport(p []byte) (report, bool) {
 	return r, true
 }
 
+// cut makes a report one of a version until 2.0.9: the same ten words after a shorter mark.
+func cut(p []byte) []byte { return append(p[:bareMarkBytes], p[markBytes:reportBytes]...) }
+
 // LooksLike reports whether the head of a TCP stream is that of a client of this dialect. 24 bytes
 // are enough.
 func LooksLike(head []byte) bool { return looksLikeSettings(head) }
 
 // LooksLikeDatagram reports whether a datagram is the first one of a UDP test of this dialect.
 func LooksLikeDatagram(p []byte) bool {
-	return len(p) >= markBytes+4 && looksLikeSettings(p[markBytes:])
+	return len(p) >= markBytes+4 && looksLikeSettings(p[settingsAt(p):])
 }

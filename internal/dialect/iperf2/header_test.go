@@ -92,6 +92,13 @@ var captured = []struct {
 	},
 	{"old ones", "303132333435363738393031323334353637383930313233343536373839303132333435363738393031323334353637" +
 		"383930313233343536373839", settings{}},
+	// Of versions that were not captured: Settings_GenerateClientHdr, and client_hdr of Settings.hpp.
+	{"2.0.5 -P 16 -n 1M", "000000000000001000001389000000000000000000100000",
+		settings{streams: 16, port: 5001, bytes: 1 << 20}},
+	{"2.0.5 -d -t 1", "8000000100000001000013890000000000000000ffffff9c",
+		settings{connect: true, atOnce: true, streams: 1, port: 5001, duration: time.Second}},
+	{"2.0.13 -r -t 1", "8800000000000001000013890000000000000000ffffff9c",
+		settings{connect: true, wide: true, streams: 1, port: 5001, duration: time.Second}},
 	{"zeros", "000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000" +
 		"000000000000000000000000", settings{}},
 }
@@ -252,7 +259,7 @@ func FuzzSettings(f *testing.F) {
 		if s.bytes < 0 || s.duration < 0 || s.rateBitsSec < 0 {
 			t.Errorf("%+v", s)
 		}
-		if LooksLike(p) != s.extended {
+		if LooksLike(p) != (s.extended || oldSettings(p)) {
 			t.Errorf("looks like settings: %v, but %+v", LooksLike(p), s)
 		}
 	})

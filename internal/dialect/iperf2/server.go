@@ -93,6 +93,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		Conn:   s.ServeConn,
 		Packet: s.ServePacket,
 		Sweep:  s.Sweep,
+		Log:    s.log,
 	})
 	s.flows.sweep(s.now(), 0) // logs the tests that end with the server
 	if err != nil {

@@ -1,6 +1,7 @@
 package iperf2
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/kernel/incoming"
 	"github.com/linerate/linerate/internal/traffic/service"
 )
 
@@ -24,8 +26,10 @@ const firstIDs = 1 << 16
 type flow struct {
 	count
 	heard  time.Duration // arrival of its last datagram of any kind
+	credit int           // bytes of packets that came from its address, less those sent there
 	ended  bool
 	trip   bool // the report contains one-way delays
+	old    bool // see report
 	report report
 	// the client wants datagrams from here: at least half of its test is refused
 	reverse bool
@@ -63,14 +67,10 @@ const (
 	// theEnd is the end of a stream of no datagrams: the client stops waiting for them, and counts
 	// this one. Nothing proves that its address is its own, so it gets no others.
 	theEnd
-	// theBackEnd is the same at the port where the client waits (-r), for a datagram that is too short
-	// to be answered with it and the report. The client repeats the datagram, and then gets the
-	// report.
-	theBackEnd
 )
 
-// Answers to an unproven address. One goes to a forged one too, so it is no longer than its
-// request, and the gate bounds those to one source.
+// Answers to an unproven address. They go to a forged one too, so they are never more than what
+// came from it, and the gate bounds those to one source.
 const (
 	// ends of a stream, in case some are lost
 	mostEnds = 10
@@ -80,11 +80,10 @@ const (
 	// confirmed one makes it warn, so none is sent then.
 	mostBackEnds = 12
 	backEndsGap  = 10 * time.Millisecond
-	// backBytes is the shortest datagram that is answered there and with a report: a report and
-	// both datagrams are no longer, with their headers of IP and UDP.
-	backBytes = longReportBytes + 2*(markBytes+28)
-	// endsBytes is the shortest datagram that is answered there alone.
-	endsBytes = 2*(markBytes+28) - 28
+	// packetHeaders are those of IPv4 and UDP.
+	packetHeaders = 28
+	// backBytes is what the end of a stream at that port takes, two packets.
+	backBytes = 2 * (markBytes + packetHeaders)
 	// lowestPort is that of the first client. Below it are services, which a forged request would
 	// make answer in turn.
 	lowestPort = 1024
@@ -95,20 +94,18 @@ func (s *Server) ServePacket(d service.Datagram) {
 	p, from := d.Payload, d.From
 	r, due := s.flows.take(p, from, d.At.Sub(s.started))
 	defer s.endBack(d, due)
-	size := reportBytes
-	switch {
-	case due == theEnd:
-		size = markBytes
-	case len(p) >= longReportBytes:
-		size = longReportBytes
+	if due == noAnswer || from.Port() < lowestPort {
+		return
 	}
-	if due == noAnswer || due == theBackEnd || from.Port() < lowestPort ||
-		len(p) < size || !s.o.Gate.Allow(from.Addr(), 1, size) {
+	size := s.flows.pay(from, due)
+	if size == 0 || !s.o.Gate.Allow(from.Addr(), 1, size) {
 		return
 	}
 	out := make([]byte, size)
 	if due == theReport {
-		r.put(out)
+		if r.put(out); r.old {
+			out = cut(out)
+		}
 	} else {
 		mark{id: -1, sent: s.now() + s.flows.wall}.put(out)
 	}
@@ -118,12 +115,8 @@ func (s *Server) ServePacket(d service.Datagram) {
 // endBack ends the half of a test with -d or -r for which the client waits at a port of its own: a
 // first datagram, and the end of a stream. The program would wait for ever.
 func (s *Server) endBack(d service.Datagram, due answer) {
-	port, least := s.flows.listener(d.From, due), endsBytes
-	if due == theReport {
-		least = backBytes
-	}
-	if port < lowestPort || d.From.Port() < lowestPort || len(d.Payload) < least ||
-		!s.o.Gate.Allow(d.From.Addr(), 2, 2*markBytes) {
+	port := s.flows.listener(d.From, due)
+	if port < lowestPort || d.From.Port() < lowestPort || !s.o.Gate.Allow(d.From.Addr(), 2, 2*markBytes) {
 		return
 	}
 	conn := s.flows.backSocket(d.From, s.Addr().Addr())
@@ -145,10 +138,36 @@ func (t *flowTable) listener(from netip.AddrPort, due answer) uint16 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.flows[from]
-	if f == nil || due != theReport && due != theBackEnd && !f.backEndDue() {
+	if f == nil || f.listens == 0 || f.credit < backBytes || due != theReport && !f.backEndDue() {
 		return 0
 	}
+	f.credit -= backBytes
 	return f.listens
+}
+
+// pay returns the length of an answer and takes it from the credit of the flow; 0: that is too
+// little, and the client asks again.
+func (t *flowTable) pay(from netip.AddrPort, due answer) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.flows[from]
+	if f == nil {
+		return 0
+	}
+	size, rest := markBytes, f.credit-packetHeaders
+	if due == theReport {
+		if f.listens > 0 && !f.atOnce {
+			rest -= backBytes // the end for which it waits goes with the report: it asks no more
+		}
+		if size = longReportBytes; rest < size {
+			size = reportBytes
+		}
+	}
+	if rest < size {
+		return 0
+	}
+	f.credit -= size + packetHeaders
+	return size
 }
 
 // backSocket returns the socket of a client's flow to the port where the client waits; nil if the
@@ -174,11 +193,16 @@ func (t *flowTable) backSocket(from netip.AddrPort, local netip.Addr) *net.UDPCo
 // awaitTaken waits for the report with which a client confirms an end, until the socket is closed.
 func (f *flow) awaitTaken(conn *net.UDPConn, client netip.Addr) {
 	var report [2048]byte
+	var retry incoming.Retry
 	for {
 		_, from, err := conn.ReadFromUDPAddrPort(report[:])
 		if err != nil {
-			return
+			if retry.After(context.Background(), err) != nil {
+				return
+			}
+			continue
 		}
+		retry.Done()
 		if from.Addr().Unmap() == client {
 			f.taken.Store(true)
 			return
@@ -210,9 +234,6 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 	defer t.mu.Unlock()
 	f := t.flows[from]
 	switch {
-	case f != nil && f.refused:
-		f.heard = now
-		return report{}, theEnd
 	case f == nil && m.id < 0:
 		return report{}, noAnswer // of a test that ended long ago or never existed
 	case f == nil && isReport(p):
@@ -226,6 +247,7 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 		f = t.begin(p, from)
 	}
 	f.heard = now
+	f.credit += len(p) + packetHeaders
 	switch {
 	case f.refused:
 		return report{}, theEnd
@@ -249,13 +271,11 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 	total := -m.id
 	f.add(mark{id: total, sent: m.sent}, len(p), now)
 	f.ended, f.report = true, f.count.report(total)
+	f.report.old = f.old
 	if f.trip {
 		f.report.trips = f.trips(t.wall)
 	}
 	t.logFlow(from, f)
-	if f.listens > 0 && !f.atOnce && len(p) < backBytes {
-		return report{}, theBackEnd
-	}
 	return f.report, theReport
 }
 
@@ -270,7 +290,9 @@ func isReport(p []byte) bool {
 func (t *flowTable) begin(p []byte, from netip.AddrPort) *flow {
 	f := &flow{}
 	if len(p) >= markBytes {
-		s := parseSettings(p[markBytes:])
+		at := settingsAt(p)
+		s := parseSettings(p[at:])
+		f.old = at == bareMarkBytes
 		f.trip, f.reverse, f.refused = s.trip, s.reverse || s.duplex, s.reverse && !s.duplex
 		if s.connect && s.port <= 65535 {
 			f.listens, f.atOnce = uint16(s.port), s.atOnce

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/linerate/linerate/internal/wire"
@@ -175,12 +176,33 @@ func (c control) writeMessage(body []byte, within time.Duration) error {
 	return c.write(append(out, body...), within)
 }
 
-// readMessage reads a message of at most limit bytes.
+// readMessage reads a message of at most limit bytes. Every byte lengthens the time, by the pace of
+// a path that is slower than any in use: results of many streams take a minute over 64 kb/s.
 func (c control) readMessage(limit int, within time.Duration) ([]byte, error) {
-	if err := c.readBy(within); err != nil {
-		return nil, err
+	return readMessage(&paced{control: c, began: time.Now(), within: within}, limit)
+}
+
+// paced reads a message whose bytes earn time.
+type paced struct {
+	control
+	began  time.Time
+	within time.Duration
+	moved  int
+}
+
+// by returns the time that is left, of which the bytes so far have earned a part.
+func (p *paced) by() time.Duration {
+	earned := time.Duration(float64(p.moved) / wire.LeastPace * float64(time.Second))
+	return time.Until(p.began.Add(p.within + min(earned, wire.MostForMessage)))
+}
+
+func (p *paced) Read(b []byte) (int, error) {
+	if err := p.readBy(p.by()); err != nil {
+		return 0, err
 	}
-	return readMessage(c.conn, limit)
+	n, err := p.conn.Read(b)
+	p.moved += n
+	return n, err
 }
 
 func readMessage(r io.Reader, limit int) ([]byte, error) {
@@ -221,12 +243,21 @@ func (c control) readError(within time.Duration) (serverCode, int32, error) {
 	return serverCode(binary.BigEndian.Uint32(b[:])), int32(binary.BigEndian.Uint32(b[4:])), nil
 }
 
-func (c control) write(p []byte, within time.Duration) error {
-	if err := c.conn.SetWriteDeadline(time.Now().Add(within)); err != nil {
-		return err
+// write sends bytes, which earn time as in readMessage: a piece at a time, because a write shows
+// no progress.
+func (c control) write(b []byte, within time.Duration) error {
+	p := paced{control: c, began: time.Now(), within: within}
+	for piece := range slices.Chunk(b, max(1, int(wire.LeastPace*within.Seconds()))) {
+		if err := c.conn.SetWriteDeadline(time.Now().Add(p.by())); err != nil {
+			return err
+		}
+		n, err := c.conn.Write(piece)
+		if err != nil {
+			return err
+		}
+		p.moved += n
 	}
-	_, err := c.conn.Write(p)
-	return err
+	return nil
 }
 
 // serverCode is an error of the program (iperf_api.h) as it follows serverError. The program's

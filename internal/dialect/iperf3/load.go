@@ -441,6 +441,16 @@ func (l *load) report(counted []tally, sentUntil, receivedUntil time.Duration, s
 	return r
 }
 
+// concede raises what this end sent to what the other end received of it: a last block can leave
+// between the reading of the counts and the stop of its sender, and what has arrived was sent.
+func (l *load) concede(own, far results) {
+	for i, f := range l.flows {
+		if s := &own.Streams[i]; f.sends && !l.p.UDP && far.Streams[f.index].Bytes > s.Bytes {
+			s.Bytes = max(s.Bytes, min(far.Streams[f.index].Bytes, f.tally().bytes-f.mark.bytes))
+		}
+	}
+}
+
 // places returns the CPUs of the workers: the chosen ones; with a rate, which needs a CPU now and
 // then, none, because any that is free will do; otherwise all.
 func (p params) places(chosen []int) []int {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -261,6 +262,50 @@ func TestMessagesAreBounded(t *testing.T) {
 		}
 	}); n > 50 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestResultsOverASlowPath checks that results of 300 kB pass at 64 kb/s, longer than the fixed
+// wait, and that a peer that sends far less is given up.
+func TestResultsOverASlowPath(t *testing.T) {
+	for _, c := range []struct {
+		rate   int
+		passes bool
+	}{{8000, true}, {500, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			a, slow := net.Pipe()
+			fast, b := net.Pipe()
+			defer a.Close()
+			defer b.Close()
+			go func() {
+				defer slow.Close()
+				defer fast.Close()
+				buf := make([]byte, 1000)
+				for {
+					n, err := slow.Read(buf)
+					time.Sleep(time.Duration(n) * time.Second / time.Duration(c.rate))
+					if _, errW := fast.Write(buf[:n]); err != nil || errW != nil {
+						return
+					}
+				}
+			}()
+			body := bytes.Repeat([]byte(" "), 300_000)
+			sent := make(chan error, 1)
+			go func() { sent <- control{conn: a}.writeMessage(body, writeWithin) }()
+			began := time.Now()
+			got, err := control{conn: b}.readMessage(maxServerResultsBytes, answerWithin)
+			if passes := err == nil && len(got) == len(body); passes != c.passes {
+				t.Errorf("at %d B/s: %d bytes, %v", c.rate, len(got), err)
+			}
+			if took := time.Since(began); !c.passes && took > 2*answerWithin {
+				t.Errorf("given up after %v", took)
+			}
+			a.Close()
+			b.Close()
+			if err := <-sent; c.passes && err != nil {
+				t.Errorf("sending at %d B/s: %v", c.rate, err)
+			}
+		})
 	}
 }
 

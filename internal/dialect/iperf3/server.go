@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/kernel/incoming"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -105,8 +106,7 @@ func (s *Server) Addr() netip.AddrPort { return s.sockets.Addr() }
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, s.sockets.Close)
-	defer stop()
+	defer incoming.CloseWith(ctx, s.sockets.Close)()
 	// Sockets.Serve does not fit: connections must be numbered in the order of their arrival,
 	// before each has its goroutine.
 	var heard error
@@ -114,7 +114,8 @@ func (s *Server) Serve(ctx context.Context) error {
 		defer cancel()
 		heard = service.Receive(ctx, s.sockets.UDP, s.hear, nil)
 	})
-	accepted := service.Accept(ctx, s.sockets.TCP.AcceptTCP, func(conn *net.TCPConn) { s.accept(ctx, conn) })
+	accepted := incoming.Connections(ctx, s.sockets.TCP.AcceptTCP, incoming.Log(s.options.Log),
+		func(conn *net.TCPConn) { s.accept(ctx, conn) })
 	cancel()
 	s.clients.Wait()
 	if err := errors.Join(accepted, heard); err != nil {

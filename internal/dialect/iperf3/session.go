@@ -472,6 +472,7 @@ func (t *session) finish(ctx context.Context) error {
 	}
 	t.spend() // it is too late to refuse, but the bytes count for the source's next test
 	own := l.report(counted, ended, at, func(f *flow) int64 { return far.Streams[f.index].Packets })
+	l.concede(own, far)
 	// Versions before 3.14 cannot express the losses of the omitted seconds, see forOld.
 	sent := own
 	if !far.TellsOmitted {

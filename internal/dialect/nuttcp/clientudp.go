@@ -7,8 +7,10 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 
+	"github.com/linerate/linerate/internal/kernel/incoming"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -98,13 +100,17 @@ func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error
 	_ = l.SetReadDeadline(time.Now().Add(askPatience)) // as above
 	var from netip.AddrPort
 	// A mark has four bytes. A longer datagram is truncated, which still shows that it is no mark.
+	var retry incoming.Retry
 	for p := make([]byte, 64); ; {
 		n, a, err := l.ReadFromUDPAddrPort(p)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			return fmt.Errorf("%w: no datagram of nuttcp: %w", traffic.ErrPeerGone, err)
+			if errors.Is(err, os.ErrDeadlineExceeded) || retry.After(ctx, err) != nil {
+				return fmt.Errorf("%w: no datagram of nuttcp: %w", traffic.ErrPeerGone, err)
+			}
+			continue
 		}
 		from = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 		// The server sends from an unknown port. The control connection has proved its address.

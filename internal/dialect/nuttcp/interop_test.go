@@ -102,6 +102,11 @@ func TestServerWithRealClient(t *testing.T) {
 					t.Errorf("server counted %.0f bytes, %.4f MB; client shows %.4f:\n%s", ours, ours/megabyte,
 						theirs, out)
 				}
+				// Of a server that sends, the client shows what only a sender knows.
+				if c.name == "tcp down" && (!strings.Contains(out, "retrans") ||
+					format == "" && !strings.Contains(c.args, "-F") && !strings.Contains(out, "msRTT")) {
+					t.Errorf("no retransmissions, or no round trip:\n%s", out)
+				}
 				if n := regexp.MustCompile(`-n (\d+)`).FindStringSubmatch(c.args); n != nil {
 					blocks, _ := strconv.Atoi(n[1])
 					block := 65536

@@ -131,3 +131,11 @@ func closed(conns []*engine.Blocking, patience time.Duration) bool {
 	}
 	return all
 }
+
+// wakeAll ends blocked and later calls on connections.
+func wakeAll(conns []*engine.Blocking) {
+	for _, c := range conns {
+		c.SetDeadline(time.Unix(1, 0))
+		c.Wake() // permanently, whatever deadline is set later
+	}
+}

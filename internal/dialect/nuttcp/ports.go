@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/linerate/linerate/internal/kernel/incoming"
 	"github.com/linerate/linerate/internal/traffic/service"
 )
 
@@ -85,7 +86,7 @@ func (ps *ports) listen(ctx context.Context, key portKey, p *dataPort) error {
 		}
 		return nil
 	}
-	l, err := lc.Listen(ctx, "tcp", address)
+	l, err := service.ListenTCP(ctx, address)
 	if err != nil {
 		cancel()
 		return fmt.Errorf("listen for data: %w", err)
@@ -97,7 +98,10 @@ func (ps *ports) listen(ctx context.Context, key portKey, p *dataPort) error {
 			_ = conn.Close() // no test uses it
 		}
 	}
-	ps.all.Go(func() { _ = service.Accept(serving, l.(*net.TCPListener).AcceptTCP, take) }) // as above
+	report := incoming.Log(func(sentence string) { ps.log("%s", sentence) })
+	ps.all.Go(func() {
+		_ = incoming.Connections(serving, l.AcceptTCP, report, take) // as above
+	})
 	p.close = func() {
 		cancel()
 		_ = l.Close() // as above

@@ -109,29 +109,41 @@ func intervalLine(p params, part, total figures) string {
 	return b.String()
 }
 
-// introduction returns the head of a server's report, which a verbose client shows.
-func introduction(p params) string {
-	who, kind := "nuttcp-r", "tcp"
+// speaker returns what adds a line to a server's report, with the name of its end.
+func speaker(p params, b *strings.Builder) (say func(format string, args ...any)) {
+	who := "nuttcp-r: "
 	if !p.transmit {
-		who = "nuttcp-t"
+		who = "nuttcp-t: "
 	}
+	return func(format string, args ...any) { fmt.Fprintf(b, who+format+"\n", args...) }
+}
+
+// introduction returns the head of a server's report, which a verbose client shows. Any client
+// reads the round trip in it, and shows it as msRTT.
+func introduction(p params, to path) string {
+	kind := "tcp"
 	if p.udp {
 		kind = "udp"
 	}
+	var b strings.Builder
+	say := speaker(p, &b)
+	say("v%s: socket", version)
 	if p.format&formatParse != 0 {
-		return fmt.Sprintf("%s: v%s: socket\n%s: buflen=%d nstream=%d port=%d mode=%s\n", who, version, who,
-			p.blockBytes, p.streams, p.port, kind)
+		say("buflen=%d nstream=%d port=%d mode=%s", p.blockBytes, p.streams, p.port, kind)
+		if to.to.IsValid() {
+			say("connect=%s mss=%d rtt_ms=%.3f", to.to, to.mssBytes, to.rtt.Seconds()*1e3)
+		}
+		return b.String()
 	}
-	return fmt.Sprintf("%s: v%s: socket\n%s: buflen=%d, nstream=%d, port=%d %s\n", who, version, who, p.blockBytes,
-		p.streams, p.port, kind)
+	say("buflen=%d, nstream=%d, port=%d %s", p.blockBytes, p.streams, p.port, kind)
+	if to.to.IsValid() {
+		say("connect to %s with mss=%d, RTT=%.3f ms", to.to, to.mssBytes, to.rtt.Seconds()*1e3)
+	}
+	return b.String()
 }
 
 // report returns the end of a server's report, in the lines that the client of 6.1.2 parses.
 func report(p params, f figures) string {
-	who := "nuttcp-r"
-	if !p.transmit {
-		who = "nuttcp-t"
-	}
 	seconds := f.elapsed.Seconds()
 	// KB/sec are of 1024 bytes and Mbps of a million bits, side by side in one line.
 	kilobytes := float64(f.bytes) / kilobyte
@@ -141,7 +153,7 @@ func report(p params, f figures) string {
 	// The last line has the form of csh(1) for a command's time, with minutes and seconds.
 	minutes, rest := int(seconds)/60, int(seconds)%60
 	var b strings.Builder
-	say := func(format string, args ...any) { fmt.Fprintf(&b, who+": "+format+"\n", args...) }
+	say := speaker(p, &b)
 	if p.format&formatParse != 0 {
 		say("megabytes=%.4f real_seconds=%.2f rate_KBps=%.2f rate_Mbps=%.4f", f.megabytes(), seconds,
 			over(kilobytes, seconds), f.mbps())

@@ -83,15 +83,14 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for nuttcp: %w", err)
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", o.Address)
+	l, err := service.ListenTCP(ctx, o.Address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for nuttcp: %w", err)
 	}
 	s := &Server{
 		log:  service.Limited(o.Log, admission.ClientLines, "nuttcp"),
 		away: service.Limited(o.Log, admission.StrangerLines, "nuttcp"),
-		o:    o, timing: patience, sockets: service.Sockets{TCP: l.(*net.TCPListener)},
+		o:    o, timing: patience, sockets: service.Sockets{TCP: l},
 		waiting: admission.NewAnteroom(maxWaiting, maxWaiting/4),
 	}
 	s.ports = ports{host: h, open: make(map[portKey]*dataPort), log: s.away}
@@ -103,7 +102,7 @@ func (s *Server) Addr() netip.AddrPort { return s.sockets.Addr() }
 
 // Serve answers until ctx ends, then closes everything and returns nil.
 func (s *Server) Serve(ctx context.Context) error {
-	err := s.sockets.Serve(ctx, service.Handler{Conn: s.serve})
+	err := s.sockets.Serve(ctx, service.Handler{Conn: s.serve, Log: s.log})
 	s.ports.all.Wait() // their sockets were closed with the tests that used them
 	if err != nil {
 		return fmt.Errorf("serve nuttcp: %w", err)

@@ -30,6 +30,7 @@ type session struct {
 	visit *admission.Visit
 
 	bytes, calls atomic.Int64 // so far, of all connections
+	path         path         // of the first connection that this end made
 	got          figures      // final figures
 	kept         bool         // the client did not close its connections after it had read everything
 	introduced   bool         // the client has received the introduction, which precedes the first line of any kind
@@ -60,7 +61,7 @@ func (t *session) run(ctx context.Context) error {
 	t.cost(before, readCPUTimes())
 	out := ""
 	if !t.introduced {
-		out = introduction(t.p)
+		out = introduction(t.p, t.path)
 	}
 	if t.p.interval > 0 && t.p.transmit {
 		// Ends the lines of intervals. A receiving client counts intervals itself.
@@ -329,7 +330,7 @@ func (t *session) reportUntil(start time.Time, now func() figures,
 		last = total
 		out := intervalLine(t.p, part, total)
 		if !t.introduced {
-			out = introduction(t.p) + out
+			out = introduction(t.p, t.path) + out
 			t.introduced = true
 		}
 		return t.say(out)
@@ -374,14 +375,6 @@ func (t *session) sink(ctx context.Context, conn *engine.Blocking) error {
 	}
 }
 
-// wakeAll ends blocked and later calls on connections.
-func wakeAll(conns []*engine.Blocking) {
-	for _, c := range conns {
-		c.SetDeadline(time.Unix(1, 0))
-		c.Wake() // permanently, whatever deadline is set later
-	}
-}
-
 // sendTCP sends what the client requested.
 func (t *session) sendTCP(ctx context.Context) error {
 	// Like receiveTCP, with the roles exchanged.
@@ -390,6 +383,9 @@ func (t *session) sendTCP(ctx context.Context) error {
 		return err
 	}
 	defer closeAll(conns)
+	if !t.p.reverse {
+		t.path = pathTo(t.from, conns[0])
+	}
 	body := newLockstep(conns, t.p)
 	body.bitsPerSecond = t.bitsPerSecond()
 	var phase engine.Phase
@@ -408,7 +404,7 @@ func (t *session) sendTCP(ctx context.Context) error {
 	if t.kept = !closed(conns, t.timing.silent); !t.kept {
 		elapsed = time.Since(start)
 	}
-	t.got = figures{bytes: w.Bytes.Load(), calls: body.calls, elapsed: elapsed, retrans: -1}
+	t.got = figures{bytes: w.Bytes.Load(), calls: body.calls, elapsed: elapsed, retrans: retransmitted(conns)}
 	return err
 }
 

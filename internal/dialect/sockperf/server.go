@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/kernel/incoming"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/service"
 )
@@ -104,7 +105,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	var echoErr, acceptErr error
 	// Sockets.Serve does not fit: its loop takes one datagram per call, and this server has a
 	// thread of its own for whole batches.
-	stop := context.AfterFunc(ctx, func() {
+	closed := incoming.CloseWith(ctx, func() {
 		_ = s.sockets.TCP.Close() // wakes Accept; an error loses no data
 		s.echo.wake()
 	})
@@ -114,15 +115,16 @@ func (s *Server) Serve(ctx context.Context) error {
 	})
 	wg.Go(func() {
 		defer cancel()
-		err := service.Accept(ctx, s.sockets.TCP.AcceptTCP, func(conn *net.TCPConn) { s.accept(ctx, conn, &wg) })
+		err := incoming.Connections(ctx, s.sockets.TCP.AcceptTCP, incoming.Log(s.log),
+			func(conn *net.TCPConn) { s.accept(ctx, conn, &wg) })
 		if err != nil {
 			acceptErr = fmt.Errorf("serve sockperf: %w", err)
 		}
 	})
 	<-ctx.Done()
 	wg.Wait()
-	stop()
-	s.Close()
+	closed()
+	s.echo.close()
 	return errors.Join(echoErr, acceptErr)
 }
 

@@ -2,6 +2,7 @@ package stamp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/kernel/incoming"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
@@ -92,6 +95,7 @@ func (s *Server) reflect(ctx context.Context) error {
 	buf := make([]byte, 1<<16)
 	base := time.Now() // later readings relative to it cost no system call
 	defer func() { s.r.sweep(time.Since(base), true) }()
+	var retry incoming.Retry
 	for {
 		n, a, err := s.socket.receive(buf, wakeEvery)
 		if ctx.Err() != nil {
@@ -100,11 +104,15 @@ func (s *Server) reflect(ctx context.Context) error {
 		now := time.Since(base)
 		s.r.sweep(now, false)
 		if err != nil {
-			if s.socket.fatal(err) {
+			if errors.Is(err, sys.ErrTimeout) {
+				continue
+			}
+			if err := retry.After(ctx, err); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("receive stamp packets: %w", err)
 			}
-			continue // the timeout of 200 ms, a signal, or an ICMP error that an answer caused
+			continue
 		}
+		retry.Done()
 		if n = s.r.answer(buf, n, a, now); n == 0 {
 			continue
 		}

@@ -1,7 +1,6 @@
 package stamp
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -201,11 +200,6 @@ func (s *socket) send(p []byte) error {
 			return errno
 		}
 	}
-}
-
-// fatal reports whether nothing more can be received after an error.
-func (s *socket) fatal(err error) bool {
-	return errors.Is(err, syscall.EBADF) || errors.Is(err, syscall.ENOTSOCK)
 }
 
 // wake makes receive return, now and later. The shutdown of an unconnected socket fails with

@@ -61,9 +61,6 @@ func (s *socket) send(p []byte) error {
 	return err
 }
 
-// fatal reports whether nothing more can be received after an error.
-func (s *socket) fatal(err error) bool { return errors.Is(err, net.ErrClosed) }
-
 // wake makes receive return, now and later.
 func (s *socket) wake() { _ = s.conn.Close() } // an error of close loses no data of UDP
 

@@ -96,6 +96,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		Conn:   s.ServeConn,
 		Packet: s.TakePacket,
 		Sweep:  s.Sweep,
+		Log:    s.log,
 	})
 	s.flows.sweep(s.now(), 0) // logs the senders that end with the server
 	if err != nil {

@@ -72,6 +72,9 @@ func TestParsePoints(t *testing.T) {
 		{"throughput where cpu<180%", `"180%"`, "cpu is never above 100 %", ""},
 		{"throughput where p99_rtt<-5ms", `"-5ms"`, "never negative", ""},
 		{"throughput where p99_rtt<=0s", `"0s"`, "always more than zero", ""},
+		{"throughput where cpu<=0%", `"0%"`, "always more than zero", ""},
+		{"packets where loss<0%", `"0%"`, "loss is never below zero", "loss<=0%"},
+		{"throughput where drops < 0/GB", `"0/GB"`, "drops is never below zero", "drops<=0/GB"},
 		{"latency where throughput>0b/s", `"0b/s"`, "has no effect", ""},
 		{"throughput where p99_rtt<1ms and p99_rtt>5ms", `at character 34, "p99_rtt>5ms"`,
 			"contradicts p99_rtt<1ms: no value is both", "give one of them"},
@@ -97,6 +100,14 @@ func TestParsePoints(t *testing.T) {
 	}
 	if _, err := Parse(strings.Repeat("x", 2000)); err == nil || len(err.Error()) > 300 {
 		t.Errorf("a long text: %v", err)
+	}
+}
+
+func TestNone(t *testing.T) {
+	for _, text := range []string{"packets where loss<=0%", "throughput where retransmits<=0% and drops<=0/GB"} {
+		if o, err := Parse(text); err != nil || o.Bounds[0].Value != 0 {
+			t.Errorf("%s: %+v, %v", text, o, err)
+		}
 	}
 }
 

@@ -167,8 +167,10 @@ func (p *parser) sensible(b Bound, t term, value token) error {
 	switch {
 	case math.IsNaN(b.Value) || math.IsInf(b.Value, 0) || b.Value < 0:
 		return p.fail(value, "", "%s is never negative", b.Term)
-	case b.Value == 0 && b.Op == AtMost && !t.more && t.written.example == ratio.example:
-		return nil // zero retransmits or losses are possible
+	case b.Value == 0 && b.Op == AtMost && t.none:
+		return nil
+	case b.Value == 0 && b.Op == Less && t.none:
+		return p.fail(value, "like "+b.Term+string(AtMost)+b.Text, "%s is never below zero", b.Term)
 	case b.Value == 0 && b.Op.upper():
 		return p.fail(value, "", "%s is always more than zero", b.Term)
 	case b.Value == 0:

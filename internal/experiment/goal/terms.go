@@ -81,6 +81,7 @@ type term struct {
 	more    bool // more of it is better
 	goal    Goal // the goal with this quantity; empty: none
 	written dimension
+	none    bool // zero is a possible value
 }
 
 // terms are the quantities by the names that users type.
@@ -92,10 +93,10 @@ var terms = map[string]term{
 	"cpu_total": {guard: GuardCPUTotal, what: "share of all CPUs of the busier host", written: ratio},
 	"cpu_per_gigabyte": {guard: GuardCPUPerGB, what: "CPU time of both hosts per gigabyte",
 		written: secondsPerGigabyte},
-	"retransmits": {guard: GuardRetransmits, what: "share of retransmitted segments", written: ratio},
+	"retransmits": {guard: GuardRetransmits, what: "share of retransmitted segments", written: ratio, none: true},
 	"drops": {guard: GuardDrops, what: "packets that either host dropped, per gigabyte",
-		written: perGigabyte},
-	"loss": {guard: GuardLoss, what: "share of datagrams that did not arrive", written: ratio},
+		written: perGigabyte, none: true},
+	"loss": {guard: GuardLoss, what: "share of datagrams that did not arrive", written: ratio, none: true},
 	"throughput": {guard: GuardThroughput, what: "received payload", more: true, goal: Throughput,
 		written: bitRate},
 	"latency": {guard: GuardLatency, what: "mean time of a transaction of one byte each way", goal: Latency,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -21,6 +22,8 @@ const (
 	fewestRounds, mostRounds = 3, 30
 	// mostDisturbed bounds the discarded rounds.
 	mostDisturbed = 15
+	// resignAfter is after how many rounds, all with stolen CPU time, no quieter one is expected.
+	resignAfter = 4
 )
 
 // student is the two-sided 98 % quantile of Student's distribution by degrees of freedom, from two
@@ -37,10 +40,20 @@ var student = [mostRounds]float64{
 	2.518, 2.508, 2.500, 2.492, 2.485, 2.479, 2.473, 2.467, 2.462,
 }
 
-// round is one valid repetition.
+// round is one repetition.
 type round struct {
-	figure float64
-	result *traffic.Result
+	figure    float64
+	result    *traffic.Result
+	disturbed string  // why it does not count; empty: it counts
+	loss      float64 // the share of the figure that stolen CPU time can have cost at most; 0: unknown
+}
+
+// counting returns the rounds that count.
+func counting(all []round) []round {
+	hopeless := len(all) >= resignAfter &&
+		!slices.ContainsFunc(all[:resignAfter], func(r round) bool { return r.loss == 0 })
+	return slices.DeleteFunc(slices.Clone(all),
+		func(r round) bool { return r.disturbed != "" && !(hopeless && r.loss > 0) })
 }
 
 // Confident repeats a test until the 95 % interval of its figure is within ±2.5 %, for 3 to 30
@@ -49,29 +62,31 @@ type round struct {
 // The figure is throughput, transactions per second, median round trip, path MTU or round trips per
 // minute under load, depending on the test. Spreads are relative, so means and intervals are those
 // of its logarithm. Rounds with stolen CPU time or a link change do not count, and the warnings of
-// the result give the reason. If too many are discarded, or no rounds are left, Confidence.Reached
-// of the result is false. progress, which may be nil, is called after every round with an interval.
-// An error of any round ends the test.
+// the result give the reason. Where the first rounds all have stolen time, it belongs to this host:
+// such rounds count if the figure is a rate, and a warning says what a quieter host may have more.
+// If too many are discarded, or no rounds are left, Confidence.Reached of the result is false.
+// progress, which may be nil, is called after every round with an interval. An error of any round
+// ends the test.
 func Confident(ctx context.Context, run func(ctx context.Context) (*traffic.Result, error),
 	progress func(round int, c traffic.Confidence)) (*traffic.Result, error) {
-	var rounds []round
-	var reasons []string
-	var last *traffic.Result
+	var all, rounds []round
 	var c traffic.Confidence
 	// The rounds follow each other directly: the interval must include any drift between them.
-	for len(rounds) < mostRounds && len(reasons) < mostDisturbed {
+	for len(rounds) < mostRounds && len(all)-len(rounds) < mostDisturbed {
 		r, err := run(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("round %d: %w", len(rounds)+len(reasons)+1, err)
+			return nil, fmt.Errorf("round %d: %w", len(all)+1, err)
 		}
-		last = r
-		figure := headline(r)
-		if reason := cmp.Or(disturbed(r), unusable(figure)); reason != "" {
-			reasons = append(reasons, fmt.Sprintf("round %d does not count: %s", len(rounds)+len(reasons)+1, reason))
-			continue
+		one := round{figure: headline(r), result: r}
+		one.disturbed, one.loss = disturbed(r)
+		if reason := unusable(one.figure); reason != "" {
+			one.disturbed, one.loss = cmp.Or(one.disturbed, reason), 0
+		} else if !rated(r.Test) {
+			one.loss = 0
 		}
-		rounds = append(rounds, round{figure, r})
-		if len(rounds) < fewestRounds {
+		all = append(all, one)
+		before := len(rounds)
+		if rounds = counting(all); len(rounds) == before || len(rounds) < fewestRounds {
 			continue
 		}
 		c = interval(rounds)
@@ -82,12 +97,12 @@ func Confident(ctx context.Context, run func(ctx context.Context) (*traffic.Resu
 			break
 		}
 	}
-	out := last
+	out := all[len(all)-1].result
 	if len(rounds) > 0 {
 		out = middle(rounds)
 	}
 	whole := *out // the caller's own results stay unchanged
-	whole.Warnings = slices.Concat(out.Warnings, reasons)
+	whole.Warnings = slices.Concat(out.Warnings, notes(all, rounds))
 	if len(rounds) < fewestRounds {
 		whole.Warnings = append(whole.Warnings,
 			fmt.Sprintf("only %d rounds were undisturbed, too few for a confidence interval",
@@ -96,6 +111,30 @@ func Confident(ctx context.Context, run func(ctx context.Context) (*traffic.Resu
 	}
 	whole.Confidence = &c
 	return &whole, nil
+}
+
+// rated reports whether the figure of a test is a rate. What a stolen moment adds to a latency has
+// no bound.
+func rated(t traffic.Test) bool {
+	return t == traffic.Stream || t == traffic.UDP || t == traffic.RR || t == traffic.CRR
+}
+
+// notes says which rounds do not count, and what the others can have lost.
+func notes(all, rounds []round) []string {
+	var texts []string
+	for i, r := range all {
+		if r.disturbed != "" && !slices.Contains(rounds, r) {
+			texts = append(texts, fmt.Sprintf("round %d does not count: %s", i+1, r.disturbed))
+		}
+	}
+	stolen := slices.DeleteFunc(slices.Clone(rounds), func(r round) bool { return r.loss == 0 })
+	if len(stolen) > 0 {
+		most := slices.MaxFunc(stolen, func(a, b round) int { return cmp.Compare(a.loss, b.loss) })
+		texts = append(texts, fmt.Sprintf("%d of %d rounds count although CPU time was stolen, because the first %d all "+
+			"had that: it can have cost up to %s of a figure", len(stolen), len(rounds), resignAfter,
+			unit.FormatPercent(most.loss)))
+	}
+	return texts
 }
 
 // headline returns the figure of a test in its own unit; zero if it has none.

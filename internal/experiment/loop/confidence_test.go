@@ -138,6 +138,44 @@ func TestConfidentThrowsDisturbedRoundsAway(t *testing.T) {
 	}
 }
 
+// TestConfidentBesideNeighbours measures on a host of whose CPU time a part is always stolen: the
+// interval is that of the host as it is.
+func TestConfidentBesideNeighbours(t *testing.T) {
+	i := 0
+	r, err := Confident(t.Context(), func(context.Context) (*traffic.Result, error) {
+		i++
+		r := &traffic.Result{Test: traffic.RR, TransactionsPerSec: 20000 + float64(i%3)}
+		r.Ends.Local.CPUs = []host.CPUTimes{{CPU: 0, User: 0.9, Steal: 0.1}}
+		if i == 2 {
+			r.Ends.Local.CPUs = []host.CPUTimes{{CPU: 0, User: 0.8, Steal: 0.2}}
+		}
+		return r, nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "4 of 4 rounds count although CPU time was stolen, because the first 4 all had that: " +
+		"it can have cost up to 20.0 % of a figure"
+	if r.Confidence == nil || !r.Confidence.Reached || r.Confidence.Rounds != 4 || i != 4 ||
+		len(r.Warnings) != 1 || r.Warnings[0] != want {
+		t.Errorf("%d rounds, %+v, %q", i, r.Confidence, r.Warnings)
+	}
+	// A quiet round among the first four shows that this host has quiet ones.
+	i = 0
+	r, err = Confident(t.Context(), func(context.Context) (*traffic.Result, error) {
+		i++
+		r := &traffic.Result{Test: traffic.RR, TransactionsPerSec: 20000}
+		if i%2 == 1 {
+			r.TransactionsPerSec = 10000
+			r.Ends.Local.CPUs = []host.CPUTimes{{CPU: 0, User: 0.5, Steal: 0.5}}
+		}
+		return r, nil
+	}, nil)
+	if err != nil || r.Confidence.Rounds != 3 || r.Confidence.Mean < 19999 || i != 6 || len(r.Warnings) != 3 {
+		t.Errorf("%d rounds, %+v, %q, %v", i, r.Confidence, r.Warnings, err)
+	}
+}
+
 func TestConfidentEndsWithAnError(t *testing.T) {
 	broken := errors.New("broken")
 	n := 0

@@ -70,10 +70,12 @@ func TuneDisk(ctx context.Context, near tune.Host, disk Disk, subject storage.Su
 	if v.Near, err = o.Root.Snapshot(ctx); err != nil {
 		return nil, fmt.Errorf("read this host: %w", err)
 	}
+	from := time.Now()
 	results, err := p.diagnose(ctx, g, o.Step)
 	if err != nil {
 		return nil, err
 	}
+	judged := time.Since(from)
 	v.Findings = withHealth(disks.Findings(subject, results), subject)
 	t := &Tuning{Before: v}
 	if whose := notTheDisk(results); whose != "" {
@@ -99,8 +101,7 @@ func TuneDisk(ctx context.Context, near tune.Host, disk Disk, subject storage.Su
 		t.Outcome = t.Plan.nothingTried(o.DryRun)
 		return t, nil
 	}
-	config := tune.DefaultConfig()
-	config.AllowedDisturbance, config.MaxTrials, config.Soak, config.Seed = o.Allow, o.MaxTrials, o.Soak, o.Seed
+	config := o.config(began)
 	config.Lookup = knob.Catalogue().Lookup
 	// More read-ahead makes a few reads wait for a long one, so only the goals of single operations
 	// bound the tail.
@@ -112,11 +113,11 @@ func TuneDisk(ctx context.Context, near tune.Host, disk Disk, subject storage.Su
 	if o.Checkpoint != nil {
 		config.Checkpoint = func(so *tune.Outcome) { o.Checkpoint(&Tuning{Before: v, Plan: t.Plan, Outcome: so}) }
 	}
-	if o.Budget > 0 {
-		config.Asked, config.Spent = o.Budget, time.Since(began)
-		config.Budget = max(o.Budget-config.Spent, time.Second)
-	}
 	config.Refill = func(ctx context.Context, _ []tune.Change) ([]tune.Candidate, bool, error) {
+		if left, bounded := o.timeToJudge(began, t.Plan); bounded && left < judged {
+			o.Step("no time to judge the disk again")
+			return nil, false, nil // the waiting candidates can still be tried
+		}
 		again, err := p.diagnose(ctx, g, o.Step)
 		if err != nil {
 			return nil, false, fmt.Errorf("judge again after a keep: %w", err)

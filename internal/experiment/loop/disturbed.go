@@ -16,34 +16,46 @@ import (
 const maxStealRatio = 0.05
 
 // disturbed returns why a segment must not count: stolen CPU time, or a link that went down or up;
-// empty if it counts.
+// empty if it counts. loss is the share of the rate, 0…1, that the reason can have cost at most; 0:
+// unknown.
 //
 // Only what cannot come from the knob under test may discard a segment; otherwise discarding would
 // choose the results. A change of class d3 moves the link itself, but before the segment and not
 // during it.
-func disturbed(r *traffic.Result) string {
+//
+// A flow is as fast as its slowest stage, and each stage runs on one CPU, so stolen time costs an
+// end at most the share of its CPU that lost most. The two ends can lose at different times.
+func disturbed(r *traffic.Result) (reason string, loss float64) {
+	kept := 1.0
 	for _, end := range []struct {
 		name string
 		end  traffic.End
 	}{{"near", r.Ends.Local}, {"far", r.Ends.Remote}} {
-		var steal, all float64
+		var steal, all, worst float64
 		for _, c := range end.end.CPUs {
 			if c.CPU < 0 {
 				continue
 			}
 			steal += c.Steal
-			all += c.User + c.System + c.IRQ + c.SoftIRQ + c.Steal + c.Idle
+			all += c.Total()
+			if total := c.Total(); total > 0 {
+				worst = max(worst, c.Steal/total)
+			}
 		}
-		if all > 0 && steal/all > maxStealRatio {
-			return fmt.Sprintf("%.0f %% of the CPU time of the %s host was stolen", 100*steal/all, end.name)
+		kept *= 1 - worst
+		if reason == "" && all > 0 && steal/all > maxStealRatio {
+			reason = fmt.Sprintf("%.0f %% of the CPU time of the %s host was stolen", 100*steal/all, end.name)
 		}
 		for name, n := range end.end.Counters {
 			if n > 0 && strings.HasPrefix(name, "nic.") && strings.HasSuffix(name, ".carrier_changes") {
-				return fmt.Sprintf("link event on the %s host: %s moved by %d", end.name, name, n)
+				return fmt.Sprintf("link event on the %s host: %s moved by %d", end.name, name, n), 0
 			}
 		}
 	}
-	return ""
+	if reason == "" {
+		return "", 0
+	}
+	return reason, 1 - kept
 }
 
 const (

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -86,22 +87,32 @@ func TestDisturbed(t *testing.T) {
 		name string
 		edit func(*traffic.Result)
 		want string
+		loss float64
 	}{
-		{"quiet", nil, ""},
+		{"quiet", nil, "", 0},
 		{"steal", func(r *traffic.Result) {
 			r.Ends.Remote.CPUs = []host.CPUTimes{{CPU: -1, Steal: 9}, {CPU: 0, User: 0.9, Steal: 0.1}}
-		}, "10 % of the CPU time of the far host was stolen"},
+		}, "10 % of the CPU time of the far host was stolen", 0.1},
+		// Half of the near host's second CPU, and a tenth of the far one's that kept less.
+		{"steal of one CPU at each end", func(r *traffic.Result) {
+			r.Ends.Local.CPUs = []host.CPUTimes{{CPU: 0, Idle: 1}, {CPU: 1, User: 0.5, Steal: 0.5}}
+			r.Ends.Remote.CPUs = []host.CPUTimes{{CPU: 0, SoftIRQ: 0.9, Steal: 0.1}, {CPU: 1, Idle: 1}}
+		}, "25 % of the CPU time of the near host was stolen", 1 - 0.5*0.9},
+		{"steal, and a link event", func(r *traffic.Result) {
+			r.Ends.Local.CPUs = []host.CPUTimes{{CPU: 0, User: 0.9, Steal: 0.1}}
+			r.Ends.Remote.Counters = map[string]uint64{"nic.eth0.carrier_changes": 2}
+		}, "link event on the far host", 0},
 		{"a little steal", func(r *traffic.Result) {
 			r.Ends.Remote.CPUs = []host.CPUTimes{{CPU: 0, User: 0.98, Steal: 0.02}}
-		}, ""},
+		}, "", 0},
 		{"link event", func(r *traffic.Result) {
 			r.Ends.Local.Counters = map[string]uint64{"nic.eth0.carrier_changes": 2, "nic.eth0.rx_bytes": 7}
-		}, "link event on the near host"},
+		}, "link event on the near host", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := disturbed(streamResult(c.edit))
-			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
-				t.Errorf("got %q, want %q", got, c.want)
+			got, loss := disturbed(streamResult(c.edit))
+			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) || math.Abs(loss-c.loss) > 1e-9 {
+				t.Errorf("got %q and a loss of %v, want %q and %v", got, loss, c.want, c.loss)
 			}
 		})
 	}

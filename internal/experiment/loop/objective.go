@@ -82,8 +82,9 @@ func unmet(o goal.Objective, out *tune.Outcome) []string {
 	}
 	if len(out.Kept) > 0 {
 		for _, g := range out.Guards {
-			if g.Value > 0 {
-				now[g.Name] = g.Value
+			now[g.Name] = g.Value // zero is a value: what the kept set brought to nothing
+			if g.Unseen {
+				delete(now, g.Name)
 			}
 		}
 	}

@@ -92,6 +92,16 @@ func TestUnmet(t *testing.T) {
 		!strings.Contains(got, "whether drops<100/GB holds is unknown") || strings.Contains(got, "cpu") {
 		t.Errorf("unmet: %s", got)
 	}
+	// What the kept set brought to nothing has a value too.
+	out.Baseline.Guards[goal.GuardDrops] = 5000
+	out.Guards = append(out.Guards, tune.GuardRun{Name: goal.GuardDrops, Value: 0, Limit: 100})
+	if got := strings.Join(unmet(o, out), "; "); strings.Contains(got, "drops") {
+		t.Errorf("no packet is dropped any more, and: %s", got)
+	}
+	out.Guards[len(out.Guards)-1].Unseen = true
+	if got := strings.Join(unmet(o, out), "; "); !strings.Contains(got, "whether drops<100/GB holds is unknown") {
+		t.Errorf("the drops of the kept set were not measured, and: %s", got)
+	}
 	out.Kept = nil // an undone set gives no values
 	if got := strings.Join(unmet(o, out), "; "); !strings.Contains(got, "30") {
 		t.Errorf("nothing kept: %s", got)

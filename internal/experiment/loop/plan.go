@@ -120,10 +120,11 @@ func (p *Plan) nothingTried(dryRun bool) *tune.Outcome {
 	}
 	o.Reason = "no candidate can be tried here"
 	for _, c := range p.Candidates {
-		o.Trials = append(o.Trials, tune.Trial{
-			Knob: c.Knob, From: c.From, To: c.Levels[len(c.Levels)-1], Side: c.Side, Verdict: tune.Refused,
-			Reason: c.Refused, Why: c.Why,
-		})
+		t := tune.Trial{Knob: c.Knob, From: c.From, Side: c.Side, Verdict: tune.Refused, Reason: c.Refused, Why: c.Why}
+		if n := len(c.Levels); n > 0 {
+			t.To = c.Levels[n-1]
+		}
+		o.Trials = append(o.Trials, t)
 	}
 	return o
 }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -113,9 +114,10 @@ func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 				p.notes = append(p.notes, w)
 			}
 		}
-		discard := disturbed(r)
-		if discard == "" {
-			discard = p.cross.judge(i, r)
+		discard, loss := disturbed(r)
+		// What other traffic costs on top of what was stolen is unknown.
+		if cross := p.cross.judge(i, r); cross != "" {
+			discard, loss = cmp.Or(discard, cross), 0
 		}
 		part := observe(r)
 		if i == 0 {
@@ -131,8 +133,14 @@ func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 			o.Guards = part.Guards
 			maps.Copy(o.Guards, own)
 		}
-		if o.Discard == "" {
-			o.Discard = discard
+		switch {
+		case discard == "":
+		case o.Discard == "":
+			o.Discard, o.LossRatio = discard, loss
+		case o.LossRatio > 0 && loss > 0:
+			o.LossRatio = max(o.LossRatio, loss)
+		default:
+			o.LossRatio = 0
 		}
 	}
 	return o, nil

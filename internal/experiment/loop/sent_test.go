@@ -3,6 +3,7 @@ package loop
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,7 +41,7 @@ func report(t *testing.T, date, name, retransmitted string) string {
 }
 
 func TestSentOneMoment(t *testing.T) {
-	v, err := Sent(t.Context(), nil, report(t, "Mon Dec 25 12:00:00 UTC 2023", "web1", "3"))
+	v, err := Sent(t.Context(), from(""), report(t, "Mon Dec 25 12:00:00 UTC 2023", "web1", "3"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestSentTwoMoments(t *testing.T) {
 	monday, tuesday := report(t, "Mon Dec 25 12:00:00 UTC 2023", "web1", "3"),
 		report(t, "Tue Dec 26 12:00:00 UTC 2023", "web1", "10")
 	for _, names := range [][]string{{monday, tuesday}, {tuesday, monday}} {
-		v, err := Sent(t.Context(), nil, names...)
+		v, err := Sent(t.Context(), from(""), names...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +67,7 @@ func TestSentTwoMoments(t *testing.T) {
 		}
 	}
 	other := report(t, "Tue Dec 26 12:00:00 UTC 2023", "web2", "10")
-	if _, err := Sent(t.Context(), nil, monday, other); !errors.Is(err, snapshot.ErrNotTogether) {
+	if _, err := Sent(t.Context(), from(""), monday, other); !errors.Is(err, snapshot.ErrNotTogether) {
 		t.Errorf("two hosts: %v", err)
 	}
 }
@@ -80,7 +81,7 @@ func TestSentCase(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	v, err := Sent(t.Context(), strings.NewReader(text), "-")
+	v, err := Sent(t.Context(), from(text), "-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,14 +94,24 @@ func TestSentCase(t *testing.T) {
 	}
 	for _, names := range [][]string{{}, {file, file}, {file, report(t, "Mon Dec 25 12:00:00 UTC 2023", "web1", "3")},
 		{"a", "b", "c"}} {
-		if _, err := Sent(t.Context(), nil, names...); !errors.Is(err, ErrSent) {
+		if _, err := Sent(t.Context(), from(""), names...); !errors.Is(err, ErrSent) {
 			t.Errorf("%v: %v", names, err)
 		}
 	}
-	if _, err := Sent(t.Context(), strings.NewReader(text[:len(text)/2]), "-"); !errors.Is(err, casefile.ErrFormat) {
+	if _, err := Sent(t.Context(), from(text[:len(text)/2]), "-"); !errors.Is(err, casefile.ErrFormat) {
 		t.Errorf("half a case: %v", err)
 	}
-	if _, err := Sent(t.Context(), nil, t.TempDir()); !errors.Is(err, sosreport.ErrFormat) {
+	if _, err := Sent(t.Context(), from(""), t.TempDir()); !errors.Is(err, sosreport.ErrFormat) {
 		t.Errorf("an empty directory: %v", err)
+	}
+}
+
+// from opens files by their names, and a text as "-".
+func from(text string) Source {
+	return func(name string) (io.ReadCloser, error) {
+		if name == "-" {
+			return io.NopCloser(strings.NewReader(text)), nil
+		}
+		return os.Open(name)
 	}
 }

@@ -98,49 +98,98 @@ type Tuning struct {
 // The candidates come from the findings, and from Wide; or from Asked alone. Trying every knob of
 // the catalogue would take hours, and at any confidence some of many useless ones pass by chance.
 func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tuning, error) {
-	began := time.Now()
 	o.defaults()
-	judge := DiagnoseOptions{Root: o.Root, Direction: o.Direction, Streams: o.Streams, Progress: o.Step}
-	if o.Budget > 0 {
-		judge.Within = min(within, o.Budget/4)
+	r := &tuner{o: o, near: near, far: far, began: time.Now()}
+	if err := r.diagnose(ctx); err != nil {
+		return nil, err
 	}
-	before, err := Diagnose(ctx, far, judge)
+	if err := r.choose(ctx); err != nil {
+		return nil, err
+	}
+	if len(r.candidates) == 0 {
+		return r.nothing(), nil
+	}
+	r.plan(ctx)
+	if o.DryRun || r.t.Plan.Open() == 0 {
+		r.t.Outcome = r.t.Plan.nothingTried(o.DryRun)
+		return r.t, nil
+	}
+	return r.t, r.experiment(ctx)
+}
+
+// tuner is one Tune in progress.
+type tuner struct {
+	o     TuneOptions
+	near  tune.Host
+	far   FarHost
+	began time.Time
+
+	judge      DiagnoseOptions // of the first verdict
+	t          *Tuning
+	refused    refusals
+	candidates []tune.Candidate
+	segments   probing
+}
+
+// readers are the two hosts as a plan reads them.
+func (r *tuner) readers() map[tune.Side]reader {
+	return map[tune.Side]reader{tune.Near: r.near, tune.Far: r.far}
+}
+
+// diagnose makes the first verdict. The error is a *goal.UnreachableError for an objective that the
+// path cannot meet.
+func (r *tuner) diagnose(ctx context.Context) error {
+	r.judge = DiagnoseOptions{Root: r.o.Root, Direction: r.o.Direction, Streams: r.o.Streams, Progress: r.o.Step}
+	if r.o.Budget > 0 {
+		r.judge.Within = min(within, r.o.Budget/4)
+	}
+	before, err := Diagnose(ctx, r.far, r.judge)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	t := &Tuning{Before: before}
-	if err := o.Objective.Unreachable(reachOf(before, o)); err != nil {
-		return nil, err
-	}
-	if o.AskFor != nil {
-		if o.Asked, err = o.AskFor(pathOf(before)); err != nil {
-			return nil, err
+	r.t = &Tuning{Before: before}
+	return r.o.Objective.Unreachable(reachOf(before, r.o))
+}
+
+// choose collects the candidates: what the user asked for, or what the findings and the caller
+// propose, and the knobs that the user named.
+func (r *tuner) choose(ctx context.Context) (err error) {
+	before := r.t.Before
+	if r.o.AskFor != nil {
+		if r.o.Asked, err = r.o.AskFor(pathOf(before)); err != nil {
+			return err
 		}
 	}
-	both := map[tune.Side]reader{tune.Near: near, tune.Far: far}
-	refused := o.refusals(before, near)
-	var candidates []tune.Candidate
-	if o.Asked != nil {
-		o.Step("reading the requested settings")
-		candidates, refused.asked = askedFor(ctx, before, o.Asked, both)
+	r.refused = r.o.refusals(before, r.near)
+	if r.o.Asked != nil {
+		r.o.Step("reading the requested settings")
+		r.candidates, r.refused.asked = askedFor(ctx, before, r.o.Asked, r.readers())
 	} else {
-		candidates = withOffered(o, candidatesOf(before.Findings, o.Knobs), &refused)
+		r.candidates = withOffered(r.o, candidatesOf(before.Findings, r.o.Knobs), &r.refused)
 	}
-	if len(o.Wide) > 0 {
-		o.Step("reading the requested knobs")
-		candidates = widen(ctx, before, o, both, candidates)
+	if len(r.o.Wide) > 0 {
+		r.o.Step("reading the requested knobs")
+		r.candidates = widen(ctx, before, r.o, r.readers(), r.candidates)
 	}
-	if len(candidates) == 0 {
-		t.Outcome = nothingToTune(before, o.Objective.Goal)
-		if len(o.Wide) > 0 {
-			t.Outcome.Reason = nothingOfThose
-		}
-		return t, nil
+	return nil
+}
+
+// nothing is the result without a candidate.
+func (r *tuner) nothing() *Tuning {
+	r.t.Outcome = nothingToTune(r.t.Before, r.o.Objective.Goal)
+	if len(r.o.Wide) > 0 {
+		r.t.Outcome.Reason = nothingOfThose
 	}
+	return r.t
+}
+
+// plan chooses the segments, and reads and shows what the candidates would change.
+func (r *tuner) plan(ctx context.Context) {
+	before := r.t.Before
 	base := probing{
-		objective: o.Objective, direction: o.Direction, streams: o.Streams, segment: o.Segment, warmUp: o.WarmUp,
-		floodWarmUp: o.WarmUp,
-		echoes:      before.echoes(), cards: before.cards(),
+		objective: r.o.Objective, direction: r.o.Direction, streams: r.o.Streams, segment: r.o.Segment,
+		warmUp: r.o.WarmUp, floodWarmUp: r.o.WarmUp,
+		echoes: before.echoes(), cards: before.cards(),
 	}
 	if base.segment == 0 {
 		base.segment = segmentFor(before)
@@ -148,68 +197,87 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	if base.warmUp == 0 {
 		base.warmUp = warmUpFor(before)
 	}
-	if o.Budget > 0 {
-		base = base.within(o.Budget-time.Since(began), o)
+	if r.o.Budget > 0 {
+		base = base.within(r.o.Budget-time.Since(r.began), r.o)
 	}
-	t.Plan = planOf(ctx, o, base, candidates, refused, both)
-	t.Plan.RoundTrip = roundTrip(before)
-	o.Planned(t.Plan)
-	if o.DryRun || t.Plan.Open() == 0 {
-		t.Outcome = t.Plan.nothingTried(o.DryRun)
-		return t, nil
+	r.segments = base
+	r.t.Plan = planOf(ctx, r.o, base, r.candidates, r.refused, r.readers())
+	r.t.Plan.RoundTrip = roundTrip(before)
+	r.o.Planned(r.t.Plan)
+}
+
+// experiment tries the candidates.
+func (r *tuner) experiment(ctx context.Context) error {
+	hosts := map[tune.Side]tune.Host{tune.Near: r.near, tune.Far: r.far}
+	segments := newProber(r.far, r.segments)
+	segments.samplers = maps.Clone(r.o.Samplers)
+	var err error
+	r.t.Outcome, err = tune.Run(ctx, r.config(ctx), segments, hosts, r.candidates, r.o.Progress)
+	if r.t.Outcome != nil {
+		r.t.Changes = changesOf(r.t.Outcome)
+		r.t.Outcome.Warnings = slices.Concat(r.t.Outcome.Warnings, segments.notes, unmet(r.o.Objective, r.t.Outcome))
 	}
-	config := tune.DefaultConfig()
-	config.AllowedDisturbance = o.Allow
-	config.MaxTrials = o.MaxTrials
-	config.Soak = o.Soak
-	config.Seed = o.Seed
-	config.Lookup = lookup
-	config.Guards = guardsFor(o.Objective)
-	config.Refuse = func(c tune.Candidate) string { return refused.of(ctx, c) }
-	if o.Checkpoint != nil {
-		config.Checkpoint = func(so *tune.Outcome) { o.Checkpoint(&Tuning{Before: before, Plan: t.Plan, Outcome: so}) }
+	return err
+}
+
+// config returns the rules of the experiment.
+func (r *tuner) config(ctx context.Context) tune.Config {
+	c := r.o.config(r.began)
+	c.Lookup = lookup
+	c.Guards = guardsFor(r.o.Objective)
+	c.Refuse = func(c tune.Candidate) string { return r.refused.of(ctx, c) }
+	if r.o.Checkpoint != nil {
+		c.Checkpoint = func(so *tune.Outcome) {
+			r.o.Checkpoint(&Tuning{Before: r.t.Before, Plan: r.t.Plan, Outcome: so})
+		}
 	}
+	c.Refill = r.judgeAgain
+	return c
+}
+
+// judgeAgain diagnoses with the kept settings in force and loads the path once more. The new
+// verdict names the present limit, which may differ from the previous one.
+func (r *tuner) judgeAgain(ctx context.Context, _ []tune.Change) (fresh []tune.Candidate, full bool, err error) {
+	anew := r.judge.after(r.t.Before, r.o.Objective.Goal)
+	if left, bounded := r.o.timeToJudge(r.began, r.t.Plan); bounded {
+		if left < anew.least(r.t.Before) {
+			r.o.Step("no time to diagnose again")
+			return nil, false, nil
+		}
+		anew.Within = min(anew.Within, left)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, left, errNoTime)
+		defer cancel()
+	}
+	again, err := Diagnose(ctx, r.far, anew)
+	if err != nil && errors.Is(context.Cause(ctx), errNoTime) {
+		return nil, false, nil // the waiting candidates can still be tried
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("judge again after a keep: %w", err)
+	}
+	if r.o.Asked != nil {
+		return nil, enough(again) && !r.o.Thorough, nil
+	}
+	return candidatesOf(again.Findings, r.o.Knobs), enough(again) && !r.o.Thorough, nil
+}
+
+// config returns the rules of an experiment that follow from the options.
+func (o TuneOptions) config(began time.Time) tune.Config {
+	c := tune.DefaultConfig()
+	c.AllowedDisturbance, c.MaxTrials, c.Soak, c.Seed = o.Allow, o.MaxTrials, o.Soak, o.Seed
 	if o.Budget > 0 {
 		// The budget of the user includes the first diagnosis.
-		config.Asked, config.Spent = o.Budget, time.Since(began)
-		config.Budget = max(o.Budget-config.Spent, time.Second)
+		c.Asked, c.Spent = o.Budget, time.Since(began)
+		c.Budget = max(o.Budget-c.Spent, time.Second)
 	}
-	// The second diagnosis runs with the kept settings in force and loads the path once more. It
-	// names the present limit, which may differ from the previous one.
-	config.Refill = func(ctx context.Context, _ []tune.Change) ([]tune.Candidate, bool, error) {
-		anew := judge.after(before, o.Objective.Goal)
-		if o.Budget > 0 {
-			left := o.Budget - time.Since(began) - t.Plan.afterwards()
-			if left < anew.least(before) {
-				o.Step("no time to diagnose again")
-				return nil, false, nil
-			}
-			anew.Within = min(anew.Within, left)
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, left, errNoTime)
-			defer cancel()
-		}
-		again, err := Diagnose(ctx, far, anew)
-		if err != nil && errors.Is(context.Cause(ctx), errNoTime) {
-			return nil, false, nil // the waiting candidates can still be tried
-		}
-		if err != nil {
-			return nil, false, fmt.Errorf("judge again after a keep: %w", err)
-		}
-		if o.Asked != nil {
-			return nil, enough(again) && !o.Thorough, nil
-		}
-		return candidatesOf(again.Findings, o.Knobs), enough(again) && !o.Thorough, nil
-	}
-	hosts := map[tune.Side]tune.Host{tune.Near: near, tune.Far: far}
-	segments := newProber(far, base)
-	segments.samplers = maps.Clone(o.Samplers)
-	t.Outcome, err = tune.Run(ctx, config, segments, hosts, candidates, o.Progress)
-	if t.Outcome != nil {
-		t.Changes = changesOf(t.Outcome)
-		t.Outcome.Warnings = slices.Concat(t.Outcome.Warnings, segments.notes, unmet(o.Objective, t.Outcome))
-	}
-	return t, err
+	return c
+}
+
+// timeToJudge returns how long a further verdict may take, so that a trial of its proposal and the
+// confirmation still fit the budget; false: there is none.
+func (o TuneOptions) timeToJudge(began time.Time, p *Plan) (left time.Duration, bounded bool) {
+	return o.Budget - time.Since(began) - p.afterwards(), o.Budget > 0
 }
 
 // errNoTime ends a diagnosis for which the budget has no time.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/linerate/linerate/internal/base/unit"
@@ -134,6 +135,7 @@ func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 		return tune.Observation{}, err
 	}
 	held := watchClock()
+	defer held()
 	r, err := load.Run(ctx, load.Options{Server: o.Server, Mode: load.Closed, Queries: o.Queries,
 		Outstanding: outstanding, Duration: o.Duration, Timeout: patience, Sockets: sockets, Names: o.Names}, nil)
 	if err != nil {
@@ -152,7 +154,8 @@ func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 	return seen, nil
 }
 
-// watchClock returns a function that says for how long at most this process did not run.
+// watchClock returns a function that ends it and says for how long at most this process did not run
+// until its first call.
 func watchClock() func() time.Duration {
 	stop, longest := make(chan struct{}), make(chan time.Duration)
 	go func() {
@@ -171,7 +174,7 @@ func watchClock() func() time.Duration {
 			last = time.Now()
 		}
 	}()
-	return func() time.Duration { close(stop); return <-longest }
+	return sync.OnceValue(func() time.Duration { close(stop); return <-longest })
 }
 
 // empty restarts a server with an empty cache.
@@ -212,8 +215,8 @@ func observe(r *load.Result, before, after map[int]time.Duration, cpus int) tune
 	seen := tune.Observation{
 		Objective: answered * float64(r.Answers+r.Late) / needed.Seconds(),
 		Guards:    map[string]float64{"loss_ratio": r.LossRatio},
-		Label: fmt.Sprintf("%s answers/s, %.1f %% answered", unit.FormatCount(r.AnswersPerSecond),
-			100*answered),
+		Label: fmt.Sprintf("%s answers/s, %s answered", unit.FormatCount(r.AnswersPerSecond),
+			unit.FormatPercent(answered)),
 	}
 	if r.Latency != nil {
 		seen.Guards[guardP99] = r.Latency.P99

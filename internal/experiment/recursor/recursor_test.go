@@ -3,6 +3,7 @@ package recursor
 import (
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/linerate/linerate/internal/change/knob"
@@ -65,4 +66,17 @@ func TestCandidates(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestWatchClock checks that the watch of a clock ends, also where a load fails: no goroutine is
+// left in the bubble.
+func TestWatchClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := watchClock()
+		defer held() // what Measure does on every way out
+		time.Sleep(3 * time.Second)
+		if longest := held(); longest > 50*time.Millisecond || longest != held() {
+			t.Errorf("held for %v, then %v", longest, held())
+		}
+	})
 }

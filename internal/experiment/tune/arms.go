@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/linerate/linerate/internal/change/knob"
 )
@@ -53,6 +54,9 @@ func (a arm) without(i int) arm {
 type applied struct {
 	placed
 	id string
+	// asked says that its host was asked to commit it. Only the answer shows whether it did, and a
+	// committed change has no guard that undoes it.
+	asked bool
 }
 
 // switchTo puts exactly the settings of the arm in force. It undoes changes newest first and only
@@ -82,7 +86,7 @@ func (s *session) switchTo(ctx context.Context, target arm) error {
 		// A host that failed half-way returns what it changed; record that before anything else can
 		// fail.
 		for _, id := range ids {
-			s.applied = append(s.applied, applied{p, id})
+			s.applied = append(s.applied, applied{placed: p, id: id})
 		}
 		if err != nil {
 			return &applyError{p, err}
@@ -118,21 +122,28 @@ func (e *applyError) Unwrap() error { return e.err }
 // that cannot be undone once more, then leaves it to the guard of its host, and still undoes the
 // others.
 //
-// The clean-up has a deadline of its own, Config.UndoTimeout: the usual reason for it is that the
-// caller's context has ended, and an unreachable far host must not keep the near one changed. One
-// more try is enough: a lasting error is either a value that another program has set, which must
-// not be overwritten, or an unreachable host, whose own guard reverts its trials.
+// The clean-up has a deadline of its own, Config.UndoTimeout, and each host all of it: the usual
+// reason for it is that the caller's context has ended, and an unreachable host must not keep the
+// other one changed. One more try is enough: a lasting error is either a value that another program
+// has set, which must not be overwritten, or an unreachable host, whose own guard reverts its
+// trials.
 func (s *session) unwind(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.UndoTimeout)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
+	waited := map[Side]time.Duration{}
+	undo := func(change applied) error {
+		began := time.Now()
+		defer func() { waited[change.side] += time.Since(began) }()
+		ctx, cancel := context.WithTimeout(ctx, s.cfg.UndoTimeout-waited[change.side])
+		defer cancel()
+		return s.hosts[change.side].Undo(ctx, change.id)
+	}
 	var problems []error
 	var left []applied
 	for i := len(s.applied) - 1; i >= 0; i-- {
 		change := s.applied[i]
-		host := s.hosts[change.side]
-		err := host.Undo(ctx, change.id)
+		err := undo(change)
 		if err != nil {
-			err = host.Undo(ctx, change.id)
+			err = undo(change)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("undo %s %s: %w", change.side, change.setting.Knob, err))
@@ -143,15 +154,35 @@ func (s *session) unwind(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
+// askedToStay lists the changes in force that a host was asked to commit.
+func (s *session) askedToStay() []Change {
+	var out []Change
+	for _, a := range s.applied {
+		if a.asked {
+			out = append(out, a.change())
+		}
+	}
+	return out
+}
+
+// change returns a setting in force for the record.
+func (a applied) change() Change {
+	return Change{Knob: a.setting.Knob, Side: a.side, From: a.from, To: a.setting.Value, ID: a.id}
+}
+
 // commit makes everything in force stay.
 //
 // It is not atomic over two hosts. If the second one fails, the run ends in unwind, which also
-// undoes the committed changes of the first: journals undo committed changes like any other.
+// undoes the committed changes of the first: journals undo committed changes like any other. If a
+// host is lost in between, or this process is killed, only the record of the run says that
+// committed changes may have stayed. So the record is written before the first host commits.
 func (s *session) commit(ctx context.Context) error {
 	ids := map[Side][]string{}
-	for _, change := range s.applied {
+	for i, change := range s.applied {
+		s.applied[i].asked = true
 		ids[change.side] = append(ids[change.side], change.id)
 	}
+	s.checkpoint()
 	// The far side first: a lost connection would revert its changes.
 	for _, side := range []Side{Far, Near} {
 		if len(ids[side]) == 0 {

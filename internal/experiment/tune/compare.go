@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/base/unit"
 )
 
 // decision is the result of a comparison.
@@ -68,7 +70,9 @@ type answer struct {
 	decision decision
 	reason   string
 	guards   []GuardRun
-	vetoed   bool // worse only because of a guard-rail: the objective gained
+	unseen   string  // which limit cannot be judged, as a clause
+	vetoed   bool    // worse only because of a guard-rail: the objective gained
+	loss     float64 // the largest share that a disturbance can have cost a segment; 0: all were clean
 	profiles []ArmProfile
 }
 
@@ -78,6 +82,7 @@ type answer struct {
 // an occasionally missing guard (no ping answered) must not shift the pairing.
 type pairs struct {
 	a, b   []float64
+	loss   [2][]float64 // of a and b: the share that disturbances can have cost at most
 	guards map[string][2][]float64
 
 	profiles armProfiles
@@ -86,6 +91,7 @@ type pairs struct {
 func (p *pairs) add(a, b Observation) {
 	p.a = append(p.a, a.Objective)
 	p.b = append(p.b, b.Objective)
+	p.loss[0], p.loss[1] = append(p.loss[0], a.LossRatio), append(p.loss[1], b.LossRatio)
 	p.profiles.add(0, a.Profiles)
 	p.profiles.add(1, b.Profiles)
 	if p.guards == nil {
@@ -99,6 +105,17 @@ func (p *pairs) add(a, b Observation) {
 	}
 }
 
+// whole returns the objectives of an arm, 0 or 1, as they would be if disturbances had cost it all
+// that they can have cost.
+func (p *pairs) whole(arm int) []float64 {
+	measured := [2][]float64{p.a, p.b}[arm]
+	out := make([]float64, len(measured))
+	for i, v := range measured {
+		out[i] = v / (1 - p.loss[arm][i])
+	}
+	return out
+}
+
 // compare measures pairs of a and b until a planned look decides. Beside an error it returns the
 // partial answer.
 //
@@ -106,6 +123,7 @@ func (p *pairs) add(a, b Observation) {
 // than a fifth of all tries (simulated for looks after each of 5 to 30 pairs at 5 %). So it decides
 // at the planned looks only, by the boundary that accounts for all of them.
 func (s *session) compare(ctx context.Context, q question) (answer, error) {
+	s.resigned = false
 	var got pairs
 	var out answer
 	for n := 1; ; n++ {
@@ -142,9 +160,15 @@ func (s *session) weigh(bar bar, got pairs) answer {
 		// For display only: no decision rests on an interval between looks.
 		return answer{effect: effectOf(n, stats.SignedRank(ratios, s.cfg.Confidence))}
 	}
-	interval := bar.plan.Interval(ratios)
-	out := answer{effect: effectOf(n, interval), guards: s.judgeGuards(bar.plan, got, next)}
-	s.decide(bar, ratios, interval, &out)
+	out := answer{effect: effectOf(n, bar.plan.Interval(ratios))}
+	out.guards, out.unseen = s.judgeGuards(bar.plan, got, next)
+	// The effect is what was measured. A gain must be one even if disturbances cost only the old
+	// settings, and a loss must be one even if they cost only the new ones.
+	least := stats.PairedLogRatio(got.whole(0), got.b)
+	interval := bar.plan.Interval(least)
+	interval.High = bar.plan.Interval(stats.PairedLogRatio(got.a, got.whole(1))).High
+	out.loss = max(slices.Max(got.loss[0]), slices.Max(got.loss[1]))
+	s.decide(bar, least, interval, &out)
 	return out
 }
 
@@ -200,9 +224,9 @@ func (s *session) decide(bar bar, ratios []float64, interval stats.Interval, out
 	case interval.Low > bar.low && interval.Estimate >= bar.estimate:
 		if reason := veto(out.guards); reason != "" {
 			out.decision, out.vetoed, out.reason = worse, true, fmt.Sprintf("gains %s, but %s", effect, reason)
-		} else if name := unseen(out.guards); name != "" {
+		} else if out.unseen != "" {
 			out.decision, out.reason = unproven,
-				fmt.Sprintf("gains %s, but %s was not measured and its limit cannot be held", effect, name)
+				fmt.Sprintf("gains %s, but %s and its limit cannot be held", effect, out.unseen)
 		} else if bar.low > 0 {
 			out.decision, out.reason = better, fmt.Sprintf("gains %s, more than the %.1f %% needed", effect, needed)
 		} else {
@@ -213,6 +237,13 @@ func (s *session) decide(bar bar, ratios []float64, interval stats.Interval, out
 	case s.futile(bar, ratios, interval.Estimate):
 		out.decision, out.reason = unproven, fmt.Sprintf("not proven: %s after %d pairs and no prospect of %s", effect,
 			len(ratios), prospect)
+	}
+	switch cost := unit.FormatPercent(out.loss); {
+	case out.loss == 0:
+	case out.decision == better:
+		out.reason += fmt.Sprintf(", even if disturbances cost only the old settings up to %s", cost)
+	case out.decision == unproven:
+		out.reason += fmt.Sprintf("; disturbances can have cost a segment up to %s, which a gain must exceed", cost)
 	}
 }
 

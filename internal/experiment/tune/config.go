@@ -63,8 +63,9 @@ type Config struct {
 	Refill func(ctx context.Context, kept []Change) (fresh []Candidate, enough bool, err error)
 
 	// Checkpoint is called with everything known so far after each segment and each verdict, so
-	// that an interrupted run is not lost. The outcome belongs to the run: read and encode it
-	// during the call only. Nil: no checkpoints.
+	// that an interrupted run is not lost, and before the hosts commit, with what may stay from then
+	// on whatever happens to the run (Outcome.PossiblyCommitted). The outcome belongs to the run:
+	// read and encode it during the call only. Nil: no checkpoints.
 	Checkpoint func(*Outcome)
 
 	// HoldCommit leaves a confirmed set as trial changes, for the caller or the guard to decide.
@@ -79,8 +80,8 @@ type Config struct {
 	// default a timer.
 	Wait func(ctx context.Context, d time.Duration) error
 
-	// UndoTimeout bounds undoing everything after an interruption, when the caller's context has
-	// already ended; default 30 s.
+	// UndoTimeout bounds undoing everything on one host after an interruption, when the caller's
+	// context has already ended; default 30 s.
 	UndoTimeout time.Duration
 
 	// Now is the clock; default time.Now.

@@ -44,11 +44,19 @@ type Event struct {
 	Elapsed   time.Duration // since the start
 }
 
+// checkpoint hands over everything known so far.
+func (s *session) checkpoint() {
+	if s.cfg.Checkpoint != nil {
+		s.out.PossiblyCommitted = s.askedToStay()
+		s.cfg.Checkpoint(s.out)
+	}
+}
+
 // emit runs in the goroutine of the experiment. A slow listener delays the next segment, which is
 // better than events out of order, and is not part of any measurement.
 func (s *session) emit(e Event) {
-	if s.cfg.Checkpoint != nil && (e.Kind == EventSegment || e.Kind == EventVerdict) {
-		s.cfg.Checkpoint(s.out)
+	if e.Kind == EventSegment || e.Kind == EventVerdict {
+		s.checkpoint()
 	}
 	if s.progress == nil {
 		return
@@ -78,15 +86,24 @@ func (e Effect) String() string {
 		return "nothing is left"
 	case stats.FromNothing(e.High) && e.Low > 1:
 		return "×" + unit.FormatCount(e.Low) + " or more"
+	case stats.ToNothing(e.Low) && e.High > 0 && e.High < 1:
+		return "×" + unit.FormatCount(e.High) + " or less"
 	}
 	print := func(r float64) string {
 		if e.Ratio >= 2 || e.Ratio <= 0.5 {
 			return "×" + unit.FormatCount(r)
 		}
-		return fmt.Sprintf("%+.1f %%", 100*(r-1))
+		return unit.FormatDifference(r-1, 1)
 	}
-	if e.Low == 0 || e.High == 0 {
-		return print(e.Ratio)
+	// An end that stands for nothing on one side is no number.
+	known := func(end float64) bool { return end != 0 && !stats.FromNothing(end) && !stats.ToNothing(end) }
+	switch low, high := known(e.Low), known(e.High); {
+	case low && high:
+		return fmt.Sprintf("%s (%s…%s)", print(e.Ratio), print(e.Low), print(e.High))
+	case low && stats.FromNothing(e.High):
+		return fmt.Sprintf("%s (at least %s)", print(e.Ratio), print(e.Low))
+	case high && stats.ToNothing(e.Low):
+		return fmt.Sprintf("%s (at most %s)", print(e.Ratio), print(e.High))
 	}
-	return fmt.Sprintf("%s (%s…%s)", print(e.Ratio), print(e.Low), print(e.High))
+	return print(e.Ratio)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/base/unit"
 )
 
 // Guard bounds what a gain may cost. It vetoes in two ways: the guard-rail worsened by more than
@@ -20,8 +21,8 @@ type Guard struct {
 
 	// Limit is the worst allowed value, in the guard's own unit (rtt_p99_seconds: 0.005); 0 means
 	// no limit. It vetoes a change under which the median is past the limit. If the value was past
-	// the limit before, it vetoes a change only for making it worse. A gain without a value of the
-	// guard-rail is not proven.
+	// the limit before, it vetoes a change only for making it worse. A gain is not proven when fewer
+	// than half of the pairs have a value of the guard-rail.
 	Limit float64
 
 	// LowerIsWorse inverts the guard, for a rate that must not fall: Limit is then the least
@@ -77,14 +78,16 @@ func (s *session) judgeGuard(plan *stats.Boundary, name string, g Guard, both [2
 		Worse: ratio.Low > 1+g.Bound, Limit: g.Limit, Value: known(stats.Median(both[1])),
 	}
 	switch {
-	case g.Limit == 0:
-	case len(ratios) == 0:
-		out.Unseen = true
+	case g.Limit == 0 || len(ratios) == 0:
 	case g.past(stats.Median(both[0])):
 		out.PastLimit = ratio.Low > 1
 	default:
 		out.PastLimit = g.past(out.Value)
 	}
+	// The median of all pairs is on the good side for sure only when half of them are seen to be. What
+	// is missing may be missing because of the change: where its load lets no ping through, the pairs
+	// that have one were the best.
+	out.Unseen = g.Limit != 0 && !out.PastLimit && 2*len(ratios) < look.Pairs
 	return out
 }
 
@@ -95,15 +98,26 @@ func (s *session) judgeGuard(plan *stats.Boundary, name string, g Guard, both [2
 // end of its interval is past it: "may have become worse" is no veto, or noise in a tail latency
 // would forbid every gain. The guards do not share the confidence, because more guards can only
 // make keeping rarer.
-func (s *session) judgeGuards(plan *stats.Boundary, p pairs, look stats.Look) []GuardRun {
-	var out []GuardRun
+//
+// The second result says as a clause which limit cannot be judged; empty: none.
+func (s *session) judgeGuards(plan *stats.Boundary, p pairs, look stats.Look) (all []GuardRun, unseen string) {
 	for _, name := range slices.Sorted(maps.Keys(s.cfg.Guards)) {
 		guard := s.cfg.Guards[name]
-		if _, seen := p.guards[name]; seen || guard.Limit != 0 {
-			out = append(out, s.judgeGuard(plan, name, guard, p.guards[name], look))
+		both, seen := p.guards[name]
+		if !seen && guard.Limit == 0 {
+			continue
+		}
+		run := s.judgeGuard(plan, name, guard, both, look)
+		all = append(all, run)
+		switch n := len(both[0]); {
+		case unseen != "" || !run.Unseen:
+		case n == 0:
+			unseen = name + " was not measured"
+		default:
+			unseen = fmt.Sprintf("%s was measured in %d of %s", name, n, unit.Counted(look.Pairs, "pair"))
 		}
 	}
-	return out
+	return all, unseen
 }
 
 // veto returns the reason why guard-rails forbid a gain, or nothing.
@@ -114,16 +128,6 @@ func veto(guards []GuardRun) string {
 			return fmt.Sprintf("%s becomes worse by at least ×%.3g, allowed is ×%.3g", g.Name, g.Low, g.Bound)
 		case g.PastLimit:
 			return fmt.Sprintf("%s becomes %.4g, past its limit of %.4g", g.Name, g.Value, g.Limit)
-		}
-	}
-	return ""
-}
-
-// unseen returns a guard-rail that has a limit but no value in any pair, or nothing.
-func unseen(guards []GuardRun) string {
-	for _, g := range guards {
-		if g.Unseen {
-			return g.Name
 		}
 	}
 	return ""

@@ -87,3 +87,39 @@ func TestGuardsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestGuardLimitSeldomSeen checks a limit whose quantity only some segments under the change have,
+// as when its load lets hardly any ping through: one good value does not hold the limit.
+func TestGuardLimitSeldomSeen(t *testing.T) {
+	const tail = "rtt_p99_seconds"
+	for _, tt := range []struct {
+		every   int // how many segments under the change have one value
+		verdict Verdict
+		reason  string
+	}{
+		{1, Kept, "gains"}, {6, RevertedUnproven, "rtt_p99_seconds was measured in 1 of 6 pairs"},
+		{3, RevertedUnproven, "rtt_p99_seconds was measured in 2 of 6 pairs"}, {2, Kept, "gains"},
+	} {
+		w := longFatPath()
+		segments := 0
+		w.guards = func(w *world) map[string]float64 {
+			if w.hosts[Far].values[rmem] != "640" {
+				return map[string]float64{tail: 0.001}
+			}
+			if segments++; segments%tt.every != 0 {
+				return nil
+			}
+			return map[string]float64{tail: 0.004}
+		}
+		c := configFor(w)
+		c.Guards = map[string]Guard{tail: {Bound: math.Inf(1), Limit: 0.005}}
+		out, err := runDefault(t.Context(), c, w, []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"640"}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := out.Trials[0]; got.Verdict != tt.verdict || !strings.Contains(got.Reason, tt.reason) {
+			t.Errorf("a value in one of %d segments: %s (%s), want %s (…%s…)", tt.every, got.Verdict, got.Reason,
+				tt.verdict, tt.reason)
+		}
+	}
+}

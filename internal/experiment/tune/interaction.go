@@ -48,15 +48,15 @@ func (s *session) interact() *Interaction {
 	squares := 0.0
 	var says []string
 	for _, p := range s.kept {
-		t := s.trialOf(p)
-		if t == nil || t.Joint || !(t.Ratio > 0) {
+		t, known := inTrials(s.trialsOf(p))
+		if !known {
 			return nil
 		}
 		product.Ratio *= t.Ratio
 		squares += t.halfWidth() * t.halfWidth()
 		for _, a := range s.out.Ablation {
 			if a.Knob != p.setting.Knob || a.Side != p.side || a.Reused || !a.Needed || !(a.Ratio > 0) ||
-				!apart(a.Effect, t.Effect) {
+				!apart(a.Effect, t) {
 				continue
 			}
 			word := "it overlaps with them"
@@ -82,12 +82,32 @@ func (s *session) interact() *Interaction {
 	}
 }
 
-// trialOf returns the last trial that kept a change.
-func (s *session) trialOf(p placed) *Trial {
-	for i := len(s.out.Trials) - 1; i >= 0; i-- {
+// trialsOf returns the trials that kept a change, oldest first: more than one if its knob was
+// turned further.
+func (s *session) trialsOf(p placed) []*Trial {
+	var all []*Trial
+	for i := range s.out.Trials {
 		if t := &s.out.Trials[i]; t.Knob == p.setting.Knob && t.Side == p.side && t.Verdict == Kept {
-			return t
+			all = append(all, t)
 		}
 	}
-	return nil
+	return all
+}
+
+// inTrials returns what the trials of one change promise: each began with the value that the one
+// before had kept, so their effects multiply. It is not known if one had no trial of its own.
+func inTrials(trials []*Trial) (effect Effect, known bool) {
+	if len(trials) == 1 && !trials[0].Joint && trials[0].Ratio > 0 {
+		return trials[0].Effect, true
+	}
+	ratio, squares := 1.0, 0.0
+	for _, t := range trials {
+		if t.Joint || !(t.Ratio > 0) {
+			return Effect{}, false
+		}
+		ratio *= t.Ratio
+		squares += t.halfWidth() * t.halfWidth()
+	}
+	half := math.Sqrt(squares)
+	return Effect{Ratio: ratio, Low: ratio * math.Exp(-half), High: ratio * math.Exp(half)}, len(trials) > 0
 }

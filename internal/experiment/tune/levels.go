@@ -30,6 +30,7 @@ type contender struct {
 // measures its worth. The order within a round is random for the same reason as that of a pair.
 func (s *session) chooseLevel(ctx context.Context, c Candidate, from knob.Value, levels []knob.Value,
 	trial int) (knob.Value, []Level, error) {
+	s.resigned = false
 	all := make([]*contender, len(levels))
 	for i, v := range levels {
 		all[i] = &contender{value: v}

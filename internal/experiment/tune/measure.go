@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,11 @@ type place struct {
 // pair: its partner was measured on a quiet bench a moment ago. Repeating costs time but no
 // correctness, as long as the reason for discarding does not depend on the arm; steal and link
 // events come from outside.
+//
+// On a host whose neighbours never rest, no try is clean. If the loss is bounded, the last try
+// counts with it, and so do the other segments of this comparison, at their first try: the order
+// within a pair is random, so the neighbours disturb both arms alike. A tenth of the time that is
+// lost does not explain a gain of ×20.
 func (s *session) measure(ctx context.Context, at place) (Observation, error) {
 	for try := 1; ; try++ {
 		if err := ctx.Err(); err != nil {
@@ -60,19 +66,26 @@ func (s *session) measure(ctx context.Context, at place) (Observation, error) {
 		if o.Objective < 0 {
 			return Observation{}, fmt.Errorf("measure: objective %v is negative", o.Objective)
 		}
-		if o.Discard == "" && (math.IsNaN(o.Objective) || math.IsInf(o.Objective, 0)) {
-			o.Discard = "the objective is not a number"
+		if math.IsNaN(o.Objective) || math.IsInf(o.Objective, 0) {
+			o.Discard, o.LossRatio = cmp.Or(o.Discard, "the objective is not a number"), 0
+		}
+		text := ""
+		switch {
+		case o.Discard == "":
+			o.LossRatio = 0
+		case o.bounded() && (s.resigned || try > s.cfg.MaxRepeats):
+			text = "segment counts with its possible loss: " + o.Discard
+			s.resigned, o.Discard = true, ""
+		default:
+			s.out.Discarded++
+			text, o.LossRatio = "segment discarded: "+o.Discard, 0
 		}
 		s.out.Segments = append(s.out.Segments, Segment{
 			Phase: at.phase, Trial: at.trial, Pair: at.pair, Arm: at.arm,
 			StartSeconds: begin.Sub(s.started).Seconds(), DurationSeconds: took.Seconds(),
-			Objective: known(o.Objective), Guards: finite(o.Guards), Discard: o.Discard, Label: o.Label,
+			Objective: known(o.Objective), LossRatio: o.LossRatio, Guards: finite(o.Guards), Discard: o.Discard,
+			Label: o.Label,
 		})
-		text := ""
-		if o.Discard != "" {
-			s.out.Discarded++
-			text = "segment discarded: " + o.Discard
-		}
 		s.emit(Event{
 			Kind: EventSegment, Phase: at.phase, Text: text, Arm: at.arm, Pair: at.pair + 1, Pairs: at.pairs,
 			Knob: at.about.setting.Knob, Side: at.about.side, From: at.about.from, To: at.about.setting.Value,

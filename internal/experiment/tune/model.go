@@ -50,10 +50,18 @@ type Observation struct {
 	// cpu_seconds_per_gigabyte, drops_per_gigabyte
 	Guards  map[string]float64
 	Discard string // why this segment must not count (steal, link event, cross traffic); empty: it counts
-	Label   string // for the record
+	// LossRatio is the share of the objective, 0…1, that the reason in Discard can have cost at most;
+	// 0 and 1: no bound. With a bound the segment counts where no try is clean, and the comparison
+	// holds the loss against what it would prove.
+	LossRatio float64
+	Label     string // for the record
 	// what the processors did meanwhile, by side; empty: nothing sampled them
 	Profiles map[Side]*profile.Profile
 }
+
+// bounded reports whether the loss of a segment has a bound: one that can have lost all shows
+// nothing.
+func (o Observation) bounded() bool { return o.LossRatio > 0 && o.LossRatio < 1 }
 
 // Prober measures one segment under the present settings. Implementations: traffic between two
 // hosts, recorded runs, simulated host.

@@ -38,24 +38,29 @@ type Outcome struct {
 	Trials   []Trial   `json:"trials"`
 	// Final compares the kept set with the original, even if it was undone later; 1 without pairs
 	// if nothing was kept.
-	Final          *Effect      `json:"final,omitempty"`
-	Guards         []GuardRun   `json:"guards,omitempty"`
-	Profiles       []ArmProfile `json:"profiles,omitempty"` // of the kept set against the original
-	Ablation       []Ablation   `json:"ablation,omitempty"`
-	Interaction    *Interaction `json:"interaction,omitempty"` // if two or more changes are kept
-	Soak           *Soak        `json:"soak,omitempty"`        // the test after the wait, if there was one
-	Kept           []Change     `json:"kept"`                  // what stays, in the order of application
-	State          State        `json:"state"`
-	Partial        bool         `json:"partial,omitempty"`                // the time ran out
-	BudgetTooSmall bool         `json:"budget_too_small,omitempty"`       // nothing was tried; Reason has details
-	BudgetNeeded   float64      `json:"budget_needed_seconds,omitempty"`  // a sufficient budget then
-	RolledBack     bool         `json:"rolled_back,omitempty"`            // kept changes were undone in the end
-	Unreliable     bool         `json:"measurement_unreliable,omitempty"` // false differences, or no clean segment
-	Reason         string       `json:"reason,omitempty"`                 // why it ended so
-	Warnings       []string     `json:"warnings,omitempty"`
-	Discarded      int          `json:"discarded_segments_total"`
-	Segments       []Segment    `json:"segments"`
-	Design         *Design      `json:"design,omitempty"` // the rules that decided
+	Final       *Effect      `json:"final,omitempty"`
+	Guards      []GuardRun   `json:"guards,omitempty"`
+	Profiles    []ArmProfile `json:"profiles,omitempty"` // of the kept set against the original
+	Ablation    []Ablation   `json:"ablation,omitempty"`
+	Interaction *Interaction `json:"interaction,omitempty"` // if two or more changes are kept
+	Soak        *Soak        `json:"soak,omitempty"`        // the test after the wait, if there was one
+	Kept        []Change     `json:"kept"`                  // what stays, in the order of application
+	// PossiblyCommitted are changes that a host was asked to commit and that the run has not undone:
+	// the host was lost, or the run was killed, before the outcome was known. No guard undoes them.
+	PossiblyCommitted []Change `json:"possibly_committed,omitempty"`
+	State             State    `json:"state"`
+	Partial           bool     `json:"partial,omitempty"`                // the time ran out
+	BudgetTooSmall    bool     `json:"budget_too_small,omitempty"`       // nothing was tried; Reason has details
+	BudgetNeeded      float64  `json:"budget_needed_seconds,omitempty"`  // a sufficient budget then
+	RolledBack        bool     `json:"rolled_back,omitempty"`            // kept changes were undone in the end
+	Unreliable        bool     `json:"measurement_unreliable,omitempty"` // false differences, or no clean segment
+	// DisturbedTrials had no clean segment in all tries, so that they say nothing of their settings.
+	DisturbedTrials int       `json:"disturbed_trials_total,omitempty"`
+	Reason          string    `json:"reason,omitempty"` // why it ended so
+	Warnings        []string  `json:"warnings,omitempty"`
+	Discarded       int       `json:"discarded_segments_total"`
+	Segments        []Segment `json:"segments"`
+	Design          *Design   `json:"design,omitempty"` // the rules that decided
 }
 
 // Effect is an interval of the ratio B/A of the objective: 1 is no change. A zero field is unknown,
@@ -136,7 +141,7 @@ type GuardRun struct {
 	Value     float64 `json:"value,omitempty"`      // median under B, in its own unit
 	Limit     float64 `json:"limit,omitempty"`      // the worst allowed value, in its own unit
 	PastLimit bool    `json:"past_limit,omitempty"` // B is past the limit, and A was not or B is proven worse
-	Unseen    bool    `json:"unseen,omitempty"`     // it has a limit but no pair measured it
+	Unseen    bool    `json:"unseen,omitempty"`     // it has a limit, and fewer than half of the pairs measured it
 }
 
 // Ablation is the kept set compared with the kept set without one change.
@@ -164,15 +169,18 @@ type Segment struct {
 	Phase Phase `json:"phase"`
 	// Trial is an index into trials[] (levels, trial; the first of a joint one) or ablation[];
 	// otherwise the attempt from 0.
-	Trial           int                `json:"trial"`
-	Pair            int                `json:"pair"` // from 0; the round in a search for the level
-	Arm             string             `json:"arm"`  // A, B, or the level
-	StartSeconds    float64            `json:"start_seconds"`
-	DurationSeconds float64            `json:"duration_seconds"`
-	Objective       float64            `json:"objective"`
-	Guards          map[string]float64 `json:"guards,omitempty"`
-	Discard         string             `json:"discard,omitempty"`
-	Label           string             `json:"label,omitempty"`
+	Trial           int     `json:"trial"`
+	Pair            int     `json:"pair"` // from 0; the round in a search for the level
+	Arm             string  `json:"arm"`  // A, B, or the level
+	StartSeconds    float64 `json:"start_seconds"`
+	DurationSeconds float64 `json:"duration_seconds"`
+	Objective       float64 `json:"objective"`
+	// LossRatio is the share of the objective that a disturbance can have cost at most, in a segment
+	// that counts all the same; absent: none.
+	LossRatio float64            `json:"possible_loss_ratio,omitempty"`
+	Guards    map[string]float64 `json:"guards,omitempty"`
+	Discard   string             `json:"discard,omitempty"`
+	Label     string             `json:"label,omitempty"`
 }
 
 // effectOf returns the ratio of an interval of logarithms; infinite values and NaN become unknown.

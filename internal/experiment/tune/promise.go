@@ -39,7 +39,7 @@ func (s *session) resolve(p *Pilot, ratios []float64) {
 	p.PairNoise = s.pairNoise
 	p.NoiseFloor = math.Expm1(standardError)
 	p.MinUsefulEffect = math.Expm1(s.threshold)
-	p.ResolvableEffect = math.Expm1(s.promise)
+	p.ResolvableEffect = math.Expm1(s.promise + s.held)
 }
 
 // wildShare is how many times the wildest pair of the pilot the gain must be, if a single wild pair
@@ -156,25 +156,36 @@ func (s *session) outOfTime() string {
 		s.asked(), unit.FormatSeconds(s.segmentTime().Seconds()), unit.FormatBudget(need))
 }
 
-// weighDiscards warns if disturbance cost more than a third of the measurements.
+// weighDiscards warns if disturbance cost more than a third of the measurements, or if measurements
+// count that it can have lowered.
 func (s *session) weighDiscards() {
-	all := len(s.out.Segments)
+	all, doubtful, most := len(s.out.Segments), 0, 0.0
+	for _, g := range s.out.Segments {
+		if g.LossRatio > 0 {
+			doubtful, most = doubtful+1, max(most, g.LossRatio)
+		}
+	}
+	if doubtful > 0 {
+		s.warn("%s of %d count although disturbances can have cost up to %s: none was clean in %d tries; "+
+			"only gains above that are proven", unit.Counted(doubtful, "segment"), all, unit.FormatPercent(most),
+			s.cfg.MaxRepeats+1)
+	}
 	if 3*s.out.Discarded <= all {
 		return
 	}
 	causes := map[string]int{}
-	most := ""
+	cause := ""
 	for _, g := range s.out.Segments {
 		if g.Discard == "" {
 			continue
 		}
 		causes[g.Discard]++
-		if most == "" || causes[g.Discard] > causes[most] {
-			most = g.Discard
+		if cause == "" || causes[g.Discard] > causes[cause] {
+			cause = g.Discard
 		}
 	}
 	s.warn("%d of %d segments were discarded, most often: %s; a quieter hour would resolve more in the same time",
-		s.out.Discarded, all, most)
+		s.out.Discarded, all, cause)
 }
 
 // familyRisk is the share of experiments in which any useless change at all may stay.

@@ -189,12 +189,22 @@ func comparisonsOf(segments []Segment, most int) ([]*group, error) {
 		}
 		delete(halves, half{p, s.Pair})
 		g.both = append(g.both,
-			[2]Observation{{Objective: a.Objective, Guards: a.Guards}, {Objective: b.Objective, Guards: b.Guards}})
+			[2]Observation{a.observation(), b.observation()})
 		if s.Phase != PhasePilot && len(g.both) > most {
 			return nil, fmt.Errorf("%s %d has more than the %d pairs that were planned", s.Phase, s.Trial, most)
 		}
 	}
 	return all, nil
+}
+
+// observation returns what a segment that counts contributes to its pair. A loss that no live run
+// can have is none.
+func (s Segment) observation() Observation {
+	o := Observation{Objective: s.Objective, Guards: s.Guards, LossRatio: s.LossRatio}
+	if !o.bounded() {
+		o.LossRatio = 0
+	}
+	return o
 }
 
 // pilotAgain evaluates one attempt of the pilot. Only complete attempts count; the last one stays.
@@ -208,7 +218,7 @@ func (s *session) pilotAgain(o *Outcome, g *group, before *Pilot) *Pilot {
 		p.Attempts = before.Attempts + 1
 	}
 	got := g.first(n)
-	s.weighPilot(p, stats.PairedLogRatio(got.a, got.b))
+	s.weighPilot(p, got, stats.PairedLogRatio(got.a, got.b))
 	return p
 }
 

@@ -52,6 +52,10 @@ type session struct {
 	keeps    int // candidates kept so far
 	measured int // trials measured
 
+	// resigned: this comparison counts disturbed segments whose loss is bounded, because no try was
+	// clean.
+	resigned bool
+
 	applied []applied // in force now, oldest first
 	kept    arm
 	vetoed  bool    // the last trial gained but a guard-rail forbade it
@@ -62,6 +66,7 @@ type session struct {
 	spread    float64 // the same including outliers (stats.SpreadAround)
 	threshold float64 // ln(1 + effect needed)
 	promise   float64 // ln(1 + effect found nine times in ten)
+	held      float64 // what disturbances can have cost a segment of the pilot, as a logarithm; 0: nothing
 	quantile  float64 // of the normal distribution at the confidence, for the search of levels only
 }
 
@@ -138,6 +143,10 @@ func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, h
 			err = errors.Join(err, fmt.Errorf("take trial changes back: %w", undo))
 		}
 	}
+	s.out.PossiblyCommitted = nil
+	if s.out.State != StateCommitted {
+		s.out.PossiblyCommitted = s.askedToStay()
+	}
 	s.weighDiscards()
 	s.emit(Event{Kind: EventState, State: s.out.State, Text: s.conclusion()})
 	return s.out, err
@@ -164,6 +173,13 @@ func (s *session) experiment(ctx context.Context) error {
 	if len(s.kept) == 0 {
 		// Nothing is changed, so the ratio is one by definition.
 		s.out.Final = &Effect{Ratio: 1, Low: 1, High: 1}
+		if n := s.out.DisturbedTrials; n > 0 {
+			// What could not be measured may help on a quiet bench, so this is no verdict on it.
+			s.out.Unreliable = true
+			s.conclude(fmt.Sprintf("no candidate was proven to help, and the bench was too disturbed for %d of %s",
+				n, unit.Counted(len(s.out.Trials), "trial")))
+			return nil
+		}
 		s.conclude("no candidate was proven to help")
 		return nil
 	}
@@ -242,13 +258,14 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 // pilotAttempt measures the pairs of one pilot: the planned ones, and as many again if they show
 // much noise.
 func (s *session) pilotAttempt(ctx context.Context, p *Pilot) (ratios []float64, sound bool, err error) {
+	s.resigned = false
 	var got pairs
 	for n := s.cfg.PilotPairs; ; n *= 2 {
 		ratios, err := s.pilotPairs(ctx, p.Attempts-1, n, &got)
 		if err != nil {
 			return nil, false, err
 		}
-		sound := s.weighPilot(p, ratios)
+		sound := s.weighPilot(p, got, ratios)
 		if !s.noisy(len(ratios)) {
 			return ratios, sound, nil
 		}
@@ -259,7 +276,8 @@ func (s *session) pilotAttempt(ctx context.Context, p *Pilot) (ratios []float64,
 
 // weighPilot evaluates the pairs of a pilot and reports whether the bench shows no difference where
 // there is none.
-func (s *session) weighPilot(p *Pilot, ratios []float64) (sound bool) {
+func (s *session) weighPilot(p *Pilot, got pairs, ratios []float64) (sound bool) {
+	s.held = -stats.Mean(stats.PairedLogRatio(got.whole(0), got.a))
 	interval := stats.SignedRank(ratios, s.cfg.Confidence)
 	p.Effect = effectOf(len(ratios), interval)
 	s.resolve(p, ratios)
@@ -421,6 +439,9 @@ func (s *session) conclusion() string {
 	case StateTrial:
 		if len(s.out.Kept) > 0 {
 			return fmt.Sprintf("confirmed and held on trial %s: %s", changes(len(s.out.Kept)), s.out.Final)
+		}
+		if n := len(s.out.PossiblyCommitted); n > 0 {
+			return fmt.Sprintf("%s could not be undone, and may stay: the host was asked to commit", changes(n))
 		}
 		return "some trial changes could not be undone; the guard of their host will revert them"
 	}

@@ -561,6 +561,12 @@ func TestEffectString(t *testing.T) {
 		"something where there was nothing": {Ratio: 1e6, Low: 1e6, High: 1e6},
 		"×50 or more":                       {Ratio: 7071, Low: 50, High: 1e6},
 		"nothing is left":                   {Ratio: 1e-6, Low: 1e-6, High: 0.9},
+		"×0.900 or less":                    {Ratio: 0.001, Low: 1e-6, High: 0.9},
+		"+50.0 % (at least -10.0 %)":        {Ratio: 1.5, Low: 0.9, High: 1e6},
+		"-20.0 % (at most +10.0 %)":         {Ratio: 0.8, Low: 1e-6, High: 1.1},
+		"+10.0 %":                           {Ratio: 1.1, Low: 1e-6, High: 1e6},
+		// What rounds to nothing has no sign.
+		"0.0 % (-0.1 %…0.0 %)": {Ratio: 0.99996, Low: 0.9993, High: 1.0004},
 	} {
 		if got := e.String(); got != want {
 			t.Errorf("%+v prints as %q, want %q", e, got, want)

@@ -23,7 +23,7 @@ func (s *session) confirm(ctx context.Context, set arm, attempt int) (answer, er
 	disturbed := (*disturbedError)(nil)
 	switch {
 	case errors.As(err, &disturbed):
-		got.decision, got.reason = unproven, disturbed.Error()
+		got.decision, got.reason, s.out.Unreliable = unproven, disturbed.Error(), true
 	case err != nil:
 		return got, err
 	}
@@ -77,7 +77,7 @@ func (s *session) ablate(ctx context.Context) (confirmed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s.out.Final, s.out.Guards = &again.effect, again.guards
+	s.out.Final, s.out.Guards, s.out.Profiles = &again.effect, again.guards, again.profiles
 	if again.decision != better {
 		return false, nil
 	}
@@ -103,10 +103,10 @@ func (s *session) dropTrial(d Ablation) {
 func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, error) {
 	p := s.kept[i]
 	entry := Ablation{Knob: p.setting.Knob, Side: p.side, Sharing: s.joint}
-	// This very comparison kept the newest member, as long as the others are those it was tried on.
-	// It may replace a fresh one while so few trials were made that none of them is likely to be
-	// lucky.
-	if i == len(s.kept)-1 && s.lastWin != nil && !dropped && s.reusable() {
+	// This very comparison kept the newest member, as long as the others are those it was tried on,
+	// and the knob had its original value then. It may replace a fresh one while so few trials were
+	// made that none of them is likely to be lucky.
+	if i == len(s.kept)-1 && s.lastWin != nil && !dropped && len(s.trialsOf(p)) == 1 && s.reusable() {
 		entry.Effect, entry.Needed, entry.Reused = s.lastWin.effect, true, true
 		return entry, nil
 	}
@@ -170,7 +170,7 @@ func (s *session) settle(ctx context.Context) error {
 func (s *session) keptList() []Change {
 	out := make([]Change, len(s.kept))
 	for i, p := range s.kept {
-		out[i] = Change{Knob: p.setting.Knob, Side: p.side, From: p.from, To: p.setting.Value}
+		out[i] = applied{placed: p}.change()
 		if at := slices.IndexFunc(s.applied, func(a applied) bool { return a.same(p) }); at >= 0 {
 			out[i].ID = s.applied[at].id
 		}

@@ -25,6 +25,7 @@ type world struct {
 	guards  func(w *world) map[string]float64 // nil: none
 	noise   noise
 	discard func(segment int) string // nil: never
+	loss    float64                  // what a discarded segment can have lost; 0: unknown
 	clock   time.Time
 	slow    time.Duration // time of a change and of its undo
 
@@ -130,7 +131,9 @@ func (w *world) Measure(ctx context.Context) (Observation, error) {
 			o.Guards = w.guards(w)
 		}
 		if w.discard != nil {
-			o.Discard = w.discard(w.segments)
+			if o.Discard = w.discard(w.segments); o.Discard != "" {
+				o.LossRatio = w.loss
+			}
 		}
 		w.segments++
 		return nil

@@ -48,6 +48,7 @@ func (s *session) together(ctx context.Context) error {
 		Text: fmt.Sprintf("none of them helps alone: try the %d unproven changes together", len(set))})
 	got, err := s.compare(ctx, question{phase: PhaseTrial, trial: len(s.out.Trials), b: set, bar: s.bar(PhaseTrial, 0)})
 	if disturbed := (*disturbedError)(nil); errors.As(err, &disturbed) {
+		s.out.DisturbedTrials += len(members)
 		got.reason, err = disturbed.Error(), nil
 	}
 	if errors.Is(err, errBudget) {

@@ -68,6 +68,7 @@ func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
 	t.Verdict = RevertedUnproven
 	err = s.judge(ctx, &t, c, levels)
 	if disturbed := (*disturbedError)(nil); errors.As(err, &disturbed) {
+		s.out.DisturbedTrials++
 		t.Reason = disturbed.Error()
 		return t, nil
 	}

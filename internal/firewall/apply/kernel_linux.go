@@ -21,22 +21,38 @@ import (
 )
 
 const (
-	// lockPatience is how long another change of the rules may take. Any process of the namespace
-	// can hold the lock, so no wait is longer.
+	// lockPatience is how long another change of the rules may take.
 	lockPatience = time.Minute
 	// longestRun bounds one program. Ten thousand rules take nft some seconds of CPU time.
 	longestRun = 2 * time.Minute
 )
 
 // keeper holds the locks of the rules of a network namespace.
-type keeper struct{ locks []*os.File }
+type keeper struct {
+	locks    []*os.File
+	patience time.Duration // for each of them
+}
+
+// errHeld reports a lock that another process keeps for longer than a change takes.
+var errHeld = errors.New("another process changes them")
 
 // hold takes the lock of the namespace of the calling thread, and that of iptables-legacy as well
 // if legacy: its programs read a table and put another in its place, so no other process may come
 // between.
+//
+// Every user of the namespace can take the first lock, and only root the second. So the first one
+// keeps no rules in force: hold goes on without it, and the number of the ruleset still shows what
+// another process changes.
 func hold(ctx context.Context, legacy bool) (*keeper, error) {
-	k := new(keeper)
+	return holdWithin(ctx, lockPatience, legacy)
+}
+
+func holdWithin(ctx context.Context, patience time.Duration, legacy bool) (*keeper, error) {
+	k := &keeper{patience: patience}
 	err := k.take(ctx, "/proc/thread-self/ns/net", 0)
+	if errors.Is(err, errHeld) && ctx.Err() == nil {
+		err = nil
+	}
 	if err == nil && legacy {
 		err = k.take(ctx, cmp.Or(os.Getenv(lockVariable), "/run/xtables.lock"), os.O_CREATE)
 	}
@@ -56,13 +72,13 @@ func (k *keeper) take(ctx context.Context, path string, flags int) error {
 		return err
 	}
 	k.locks = append(k.locks, f)
-	for until := time.Now().Add(lockPatience); ; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(k.patience); ; time.Sleep(time.Millisecond) {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(until) || ctx.Err() != nil {
-			return fmt.Errorf("another process changes them: %w", errors.Join(err, ctx.Err()))
+		switch {
+		case !errors.Is(err, unix.EWOULDBLOCK):
+			return err
+		case time.Now().After(until) || ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", errHeld, errors.Join(err, ctx.Err()))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package cost
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
@@ -176,7 +177,8 @@ func hits(r *ruleset.Rule) (packets float64, known, conditional bool) {
 		case *ruleset.Counter:
 			packets, known = float64(s.Packets), true
 		case ruleset.Opaque:
-			if s.Conditional {
+			// A target stands last: what it does depends on the packet, but whether it runs does not.
+			if s.Conditional && !strings.HasPrefix(s.Text, "xt target ") {
 				conditional, known = true, false
 			}
 		}

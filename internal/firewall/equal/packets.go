@@ -22,13 +22,13 @@ func (p *pair) differ(c, d *ruleset.Chain, packet ruleset.Packet) string {
 
 // assume answers an unmodelled condition by its text: no, yes, or by chance.
 func assume(way int) ruleset.Assume {
-	return func(_ *ruleset.Rule, o ruleset.Opaque) bool {
+	return func(_ *ruleset.Rule, o ruleset.Opaque) (bool, bool) {
 		if way < 2 {
-			return way == 1
+			return way == 1, false
 		}
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(o.Text)) // a hash takes everything
-		return h.Sum32()>>way&1 == 1
+		return h.Sum32()>>way&1 == 1, false
 	}
 }
 

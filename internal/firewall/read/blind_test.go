@@ -41,10 +41,10 @@ func TestBlind(t *testing.T) {
 		{"old-negation.v4", "eth0", "10.9.0.1", "192.0.2.1", tcp, 9, 80, "", ruleset.Accept},
 		{"old-negation.v4", "eth0", "192.0.2.7", "192.0.2.1", tcp, 9, 80, "5?", ruleset.Accept},
 		{"forms.pf", "em0", "10.0.0.9", "192.0.2.2", tcp, 28, 1024, "1 2", ruleset.Drop},
-		{"forms.pf", "em0", "10.0.0.10", "192.0.2.2", tcp, 28, 1024, "1 4? 5?", ruleset.Reject},
-		{"forms.pf", "em1", "192.0.2.1", "192.0.2.2", udp, 28, 53, "1 3 4? 5?", ruleset.Accept},
+		{"forms.pf", "em0", "10.0.0.10", "192.0.2.2", tcp, 28, 1024, "1 5?", ruleset.Reject},
+		{"forms.pf", "em1", "192.0.2.1", "192.0.2.2", udp, 28, 53, "1 3 5?", ruleset.Accept},
 		{"forms.pf", "em9", "192.0.2.1", "192.0.2.2", udp, 28, 123, "1 4? 5?", ruleset.Reject},
-		{"forms.pf", "em9", "192.0.2.1", "192.0.2.2", udp, 28, 99, "1 4? 5? 6?", ruleset.Reject},
+		{"forms.pf", "em9", "192.0.2.1", "192.0.2.2", udp, 28, 99, "1 5? 6?", ruleset.Reject},
 		{"blocks.ipfw", "em1", "192.0.2.9", "192.0.2.2", udp, 28, 53, "1? 2? 3", ruleset.Accept},
 		{"blocks.ipfw", "em2", "192.0.2.9", "192.0.2.2", udp, 28, 53, "1? 2? 3", ruleset.Accept},
 	} {

@@ -80,7 +80,7 @@ func TestPF(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	yes := func(*ruleset.Rule, ruleset.Opaque) bool { return true }
+	yes := func(*ruleset.Rule, ruleset.Opaque) (bool, bool) { return true, false }
 	for _, c := range []struct {
 		name, destination string
 		protocol          uint8

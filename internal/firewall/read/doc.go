@@ -21,4 +21,8 @@
 //
 // Rules that iptables-nft made appear in nft's JSON as xt statements without content: they are read
 // from iptables-save instead.
+//
+// Of a file for iptables-restore, -D finds a rule that is the same as this program reads them: it
+// finds none where a match that the model does not have is written in another way (5/s and
+// 5/second). -F of all chains is refused after rules, and so is -Z: the programs differ there.
 package read

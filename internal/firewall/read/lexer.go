@@ -19,6 +19,21 @@ func (t token) is(s string) bool { return !t.quoted && t.text == s }
 // mostTokens bounds a text. A hundred thousand elements with counters and comments are a million.
 const mostTokens = 20_000_000
 
+// extension reports what a comment hides. Before 1.0.3 nft wrote an extension of iptables as the
+// comment that iptables-translate makes of it, in the middle of the rule: "# match-set NAME dst
+// counter packets 3 bytes 180 accept". kind is empty for a comment of a person; to is where the
+// text continues.
+func extension(before []token, comment string) (kind string, to int) {
+	if match, n, found := strings.Cut(comment, " counter packets "); found && n != "" && n[0] >= '0' && n[0] <= '9' {
+		return "match", len(match) + 1
+	}
+	// The target stands last, behind the counter that iptables gives to every rule.
+	if n := len(before); n >= 5 && before[n-5].is("counter") && before[n-4].is("packets") && before[n-2].is("bytes") {
+		return "target", len(comment)
+	}
+	return "", len(comment)
+}
+
 // lex cuts a text of nft into tokens. Comments are left out.
 func lex(text string) ([]token, error) {
 	var all []token
@@ -39,9 +54,17 @@ func lex(text string) ([]token, error) {
 		case c == ' ', c == '\t', c == '\r':
 			i++
 		case c == '#':
-			for i < len(text) && text[i] != '\n' {
-				i++
+			end := i + 1
+			for end < len(text) && text[end] != '\n' {
+				end++
 			}
+			kind, to := extension(all, text[i:end])
+			if kind != "" {
+				// As newer versions write it. Between the words is nothing of this text.
+				all = append(all, token{"xt", false, line, i, 0}, token{kind, false, line, 0, 0},
+					token{strings.TrimSpace(text[i+1 : i+to]), true, line, 0, i + to})
+			}
+			i += to
 		case c == '"':
 			end := strings.IndexAny(text[i+1:], "\"\n")
 			if end < 0 || text[i+1+end] == '\n' {

@@ -56,7 +56,7 @@ func Any(b []byte) (*ruleset.Ruleset, error) {
 		return IPTables(bytes.NewReader(b[at:]), sets)
 	case nftText(begin):
 		return NFTText(bytes.NewReader(b))
-	case begin[0] == '*', begin[0] == '#':
+	case strings.ContainsAny(line[:1], "*#-"), strings.Contains(word, "iptables"):
 		return IPTables(bytes.NewReader(b), nil)
 	case begin[0] == '@':
 		return PF(bytes.NewReader(b))

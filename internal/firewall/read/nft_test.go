@@ -124,6 +124,20 @@ func TestUnknownStatement(t *testing.T) {
 	}
 }
 
+// TestExactFlags: nft takes flags behind == as exactly these, and without an operator as any.
+func TestExactFlags(t *testing.T) {
+	for op, want := range map[string]string{"==": "tcp flags == syn", "in": "tcp flags syn"} {
+		r := parse(t, []byte(`{"nftables": [{"table": {"family": "ip", "name": "t"}}, `+
+			`{"chain": {"family": "ip", "table": "t", "name": "c"}}, {"rule": {"family": "ip", "table": "t", "chain": "c", `+
+			`"expr": [{"match": {"op": "`+op+`", "left": {"payload": {"protocol": "tcp", "field": "flags"}}, `+
+			`"right": "syn"}}]}}]}`))
+		var b strings.Builder
+		if err := ruleset.WriteNFT(&b, r); err != nil || !strings.Contains(b.String(), want+"\n") {
+			t.Errorf("%s: %v, want %q\n%s", op, err, want, b.String())
+		}
+	}
+}
+
 func FuzzNFT(f *testing.F) {
 	f.Add([]byte(`{"nftables": [{"table": {"family": "ip", "name": "t"}}, ` +
 		`{"set": {"family": "ip", "table": "t", "name": "s",

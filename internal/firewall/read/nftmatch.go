@@ -24,7 +24,10 @@ func (n *nftReader) match(b json.RawMessage) (ruleset.Statement, error) {
 	left, okLeft := expression(decode(m.Left))
 	right, okRight := expression(decode(m.Right))
 	op := " " + m.Op + " "
-	if (m.Op == "==" && !bytes.Contains(m.Left, []byte(`"&"`))) || m.Op == "in" || m.Op == "" {
+	// Without an operator flags mean any of them, and with == exactly these.
+	bits := left == "tcp flags" || left == "ct status"
+	bits = bits && !isSet(m.Right) || bytes.Contains(m.Left, []byte(`"&"`))
+	if m.Op == "==" && !bits || m.Op == "in" || m.Op == "" {
 		op = " "
 	}
 	return ruleset.Opaque{Text: left + op + right, Effect: conditionEffect(m.Left), Conditional: true,

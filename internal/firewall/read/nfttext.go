@@ -53,8 +53,21 @@ func opaque(name string, b json.RawMessage) ruleset.Opaque {
 		o.Ends = true
 	case "xt":
 		o.Conditional = true
+		m, _ := decode(b).(map[string]any)
+		o.Ends = endingTarget(fmt.Sprint(m["type"]), fmt.Sprint(m["name"]))
 	}
 	return o
+}
+
+// endingTarget reports whether an extension of iptables ends the chain. A text may have options
+// behind its name.
+func endingTarget(kind, name string) bool {
+	name, _, _ = strings.Cut(name, " ")
+	switch strings.ToUpper(name) {
+	case "REJECT", "MASQUERADE", "SNAT", "DNAT", "REDIRECT", "NETMAP", "NFQUEUE", "TPROXY":
+		return kind == "target"
+	}
+	return false
 }
 
 // statementText writes a statement of libnftables-json(5) as nft would; false if it cannot.

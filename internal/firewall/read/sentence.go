@@ -73,6 +73,13 @@ func (w *words) verdict() (ruleset.Verdict, bool) {
 	return v, true
 }
 
+// bitwise reports whether an operator on bits is next. nft writes signs, and programs that
+// translate rules of iptables the words of its grammar: mark and 0x8000 == 0x8000.
+func (w *words) bitwise() bool {
+	return !w.peek().quoted && slices.Contains([]string{"&", "|", "^", "<<", ">>", "and", "or", "xor", "lshift",
+		"rshift"}, w.peek().text)
+}
+
 // group takes a token, or all up to the brace or parenthesis that closes.
 func (w *words) group() (taken []token) {
 	depth := 0
@@ -348,8 +355,8 @@ func (p *listing) effect(w *words) (ruleset.Opaque, bool) {
 		}
 	case "xt":
 		o.Effect, o.Conditional, o.Unprintable = ruleset.EffectOther, true, true
-		w.word()
-		w.word()
+		kind := w.word()
+		o.Ends = endingTarget(kind, w.word())
 	default:
 		return o, false
 	}
@@ -458,7 +465,7 @@ func (p *listing) unmodelled(w *words) ruleset.Opaque {
 		o.Effect = ruleset.EffectOther
 		return done()
 	}
-	for slices.Contains([]string{"&", "|", "^", "<<", ">>"}, w.peek().text) && !w.peek().quoted {
+	for w.bitwise() {
 		w.word()
 		w.group()
 	}
@@ -469,7 +476,7 @@ func (p *listing) unmodelled(w *words) ruleset.Opaque {
 			w.tokens = value
 			w.group()
 		}
-		for slices.Contains([]string{"&", "|", "^", "<<", ">>", "map", ","}, w.peek().text) && !w.peek().quoted {
+		for w.bitwise() || w.peek().is("map") || w.peek().is(",") {
 			o.Conditional = o.Conditional || w.peek().is("map")
 			w.word()
 			w.group()
@@ -484,7 +491,11 @@ func (p *listing) unmodelled(w *words) ruleset.Opaque {
 		w.word()
 	}
 	for w.group(); ; w.group() {
-		if !w.take(",") && !w.take("|") && !w.take("/") && !w.take(".") && !w.take("&") && !w.take("==") && !w.take("!=") {
+		if w.bitwise() {
+			w.word()
+			continue
+		}
+		if !w.take(",") && !w.take("/") && !w.take(".") && !w.take("==") && !w.take("!=") {
 			return done()
 		}
 	}

@@ -92,7 +92,9 @@ func TestIPTablesBad(t *testing.T) {
 			"line 3: chain INPUT, rule 1: -s: the text ends in the middle"},
 		{"half a quote", "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m comment --comment \"a b\nCOMMIT\n",
 			"a quote without its end"},
-		{"no chain", "*filter\n-A INPUT -j ACCEPT\nCOMMIT\n", "chain INPUT is not declared"},
+		{"no chain", "*filter\n-A mine -j ACCEPT\nCOMMIT\n", "chain mine is not declared"},
+		{"chain of another table", "*nat\n-A FORWARD -j ACCEPT\nCOMMIT\n", "chain FORWARD is not declared"},
+		{"rules alone", "-A INPUT -j ACCEPT\n", "run commands of iptables in a namespace"},
 		{"other text", "{\"nftables\": []}", "is in no table"},
 		{"empty", "", "no table"},
 		{"address", "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -s 10.0.0.300/8\nCOMMIT\n", `"10.0.0.300/8"`},
@@ -111,8 +113,37 @@ func TestIPTablesBad(t *testing.T) {
 	}
 }
 
+// TestBuiltInChains: a chain of the table needs no line of its own, for iptables-restore either.
+func TestBuiltInChains(t *testing.T) {
+	r, err := read.Any([]byte("*filter\n-A INPUT -p tcp --dport 22 -j ACCEPT\n-A INPUT -p tcp -j DROP\nCOMMIT\n" +
+		"*nat\n-A POSTROUTING -o eth0 -j ACCEPT\nCOMMIT\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for port, want := range map[uint16]ruleset.Kind{22: ruleset.Accept, 23: ruleset.Drop} {
+		p := ruleset.Packet{In: "eth0", Source: netip.MustParseAddr("10.1.1.1"), SourcePort: 9, DestinationPort: port,
+			Destination: netip.MustParseAddr("10.2.2.2"), Protocol: 6, State: ruleset.StateNew}
+		if got := r.Trace("input", p, nil); got.Verdict != want {
+			t.Errorf("port %d: %s, want %s", port, got.Verdict, want)
+		}
+	}
+	if got := r.Trace("input", ruleset.Packet{Source: netip.MustParseAddr("10.1.1.1"), Protocol: 17}, nil); !got.Policy ||
+		got.Verdict != ruleset.Accept {
+		t.Errorf("policy: %+v", got)
+	}
+	for _, text := range []string{"-A INPUT -j DROP\n", "#!/bin/sh\niptables -A INPUT -j DROP\n",
+		"/sbin/iptables -A INPUT -j DROP\n"} {
+		if _, err := read.Any([]byte(text)); err == nil || !strings.Contains(err.Error(), "unshare -n sh -c") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func FuzzIPTables(f *testing.F) {
 	f.Add(saved, savedSets)
+	f.Add("*filter\n-N a\n-A INPUT ! -s 1.2.3.4 -m limit --limit 5/s -j a\n"+
+		"-D INPUT ! -s 1.2.3.4 -m limit --limit 5/s -j a\n"+
+		"-A a -j DROP\n-R a 1 -p tcp --dport 22\n-F a\n-X a\nCOMMIT\n", "")
 	f.Fuzz(func(t *testing.T, rules, sets string) {
 		s, err := read.IPSet(strings.NewReader(sets))
 		if err != nil {

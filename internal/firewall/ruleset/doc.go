@@ -18,7 +18,8 @@
 //
 // [Ruleset.Trace] walks a packet through a hook as nft_do_chain and ipt_do_table do. It reports the
 // rules that were evaluated, the counters that increased and the verdict. For ipfw it follows
-// skipto, and for pf the last matching rule decides unless one is quick.
+// skipto, and for pf the last matching rule decides unless one is quick. [Packet.Answers] decides
+// the conditions on flags of TCP and on either interface that are no fields of the model.
 //
 // # Units
 //
@@ -28,7 +29,8 @@
 //
 // nft(8) and libnftables-json(5) of nftables 1.0.6; net/netfilter/nf_tables_core.c of Linux 6.18
 // for the order of evaluation; linux/netfilter_ipv4.h for the priorities of iptables; ipfw(8) and
-// pf.conf(5) of FreeBSD 14.
+// pf.conf(5) of FreeBSD 14, and
+// pf.c, ip_fw2.c and pfctl_parser.c of its sources for flags and what is printed of them.
 //
 // # Limits
 //

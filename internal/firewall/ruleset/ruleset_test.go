@@ -88,8 +88,8 @@ func TestTrace(t *testing.T) {
 	}
 	// An opaque condition is answered by the caller.
 	p := packet("eth9", "10.4.0.77", "10.8.0.8", 6, 1, 80, ruleset.StateNew)
-	got := r.Trace("forward", p, func(_ *ruleset.Rule, o ruleset.Opaque) bool {
-		return strings.HasPrefix(o.Text, "limit")
+	got := r.Trace("forward", p, func(_ *ruleset.Rule, o ruleset.Opaque) (bool, bool) {
+		return strings.HasPrefix(o.Text, "limit"), false
 	})
 	if last := got.Steps[len(got.Steps)-1]; got.Verdict != ruleset.Accept || !last.Assumed {
 		t.Errorf("with the limit not reached: %s after %d rules", got.Verdict, len(got.Steps))

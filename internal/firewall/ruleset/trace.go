@@ -29,8 +29,9 @@ type Trace struct {
 	brief bool // keeps only steps that matched
 }
 
-// Assume answers an opaque condition; nil answers no.
-type Assume func(*Rule, Opaque) bool
+// Assume answers an opaque condition; nil answers no. known is false for an assumption, which marks
+// the step.
+type Assume func(*Rule, Opaque) (holds, known bool)
 
 // deepest is NFT_JUMP_STACK_SIZE of nf_tables.h; iptables allows as many as a table has chains.
 const deepest = 16
@@ -171,9 +172,33 @@ func (t *Trace) walk(table *Table, base *Chain, p Packet, assume Assume) {
 	decide(Accept, true)
 }
 
+// fails reports whether one of the conditions that this model knows does not hold for a packet.
+// Without an opaque statement that ends the chain or changes the packet before it, the rule then
+// does not match.
+func fails(statements []Statement, p Packet) bool {
+	for _, s := range statements {
+		switch s := s.(type) {
+		case Match:
+			if ok, _ := s.Holds(p); !ok {
+				return true
+			}
+		case VerdictMap:
+			values, ok := hits(s.Key, p)
+			return !ok || s.Set.Find(values) == nil
+		case Verdict:
+			return false
+		case Opaque:
+			if s.Ends || !s.Conditional {
+				return false
+			}
+		}
+	}
+	return false
+}
+
 // rule evaluates the statements of one rule. ends is set if an opaque statement ends the chain.
 func (t *Trace) rule(r *Rule, p Packet, assume Assume, step *Step) (v Verdict, ends bool) {
-	for _, s := range r.Statements {
+	for i, s := range r.Statements {
 		switch s := s.(type) {
 		case Match:
 			if s.Set != nil {
@@ -208,8 +233,13 @@ func (t *Trace) rule(r *Rule, p Packet, assume Assume, step *Step) (v Verdict, e
 			return element.Verdict, false
 		case Opaque:
 			if s.Conditional {
-				step.Assumed = true
-				if assume == nil || !assume(r, s) {
+				holds, known := false, false
+				if assume != nil {
+					holds, known = assume(r, s)
+				}
+				// A later condition that fails decides, whatever this one answers.
+				step.Assumed = step.Assumed || !known && !fails(r.Statements[i+1:], p)
+				if !holds {
 					return Verdict{}, false
 				}
 			}

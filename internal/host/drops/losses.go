@@ -24,11 +24,13 @@ const (
 	SenderQdisc       = "sender-qdisc"       // the queue before the NIC overflowed
 	SenderCard        = "sender-card"        // the NIC or its driver dropped the packet
 	OnPath            = "path"               // no counter of either host explains the loss
+	PathFragment      = "path-fragment"      // a part of the datagram arrived, and not all of it
 	ReceiverRing      = "receiver-ring"      // the NIC found no descriptor
 	ReceiverCard      = "receiver-card"      // the NIC's driver or the kernel's entry dropped the packet
 	ReceiverSoftnet   = "receiver-softnet"   // net.core.netdev_max_backlog or the flow limit
 	ReceiverConntrack = "receiver-conntrack" // the connection tracking table was full
 	ReceiverNFQueue   = "receiver-nfqueue"   // a program that gives verdicts on packets did not keep up
+	ReceiverFragments = "receiver-fragments" // no memory to put the datagram together
 	ReceiverSocket    = "receiver-socket"    // the receiving socket's buffer was full
 )
 
@@ -117,7 +119,10 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 	// The receiver comes before the sender: its counters hold packets that certainly arrived,
 	// whereas the sender's qdisc may have dropped other traffic.
 	blame(receiverSuspects, receiver)
+	fragments := Reassemblies(sender, receiver)
+	put(ReceiverFragments, fragments.RefusedDatagrams(), "ReasmFails")
 	blame(senderSuspects, sender)
+	put(PathFragment, fragments.Incomplete, "ReasmReqds, ReasmOKs")
 	put(OnPath, left, "")
 	sorting.StableFunc(found, func(a, b Loss) int { return cmp.Compare(station(a.Place), station(b.Place)) })
 	return found
@@ -137,8 +142,9 @@ func total(counters map[string]uint64, prefix, suffix string) uint64 {
 // station returns the position of a place on the path.
 func station(place string) int {
 	return slices.Index([]string{
-		SenderSocket, SenderConntrack, SenderNeighbour, SenderQdisc, SenderCard, OnPath,
-		ReceiverRing, ReceiverCard, ReceiverSoftnet, ReceiverConntrack, ReceiverNFQueue, ReceiverSocket,
+		SenderSocket, SenderConntrack, SenderNeighbour, SenderQdisc, SenderCard, OnPath, PathFragment,
+		ReceiverRing, ReceiverCard, ReceiverSoftnet, ReceiverConntrack, ReceiverNFQueue, ReceiverFragments,
+		ReceiverSocket,
 	}, place)
 }
 

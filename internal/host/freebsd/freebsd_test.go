@@ -117,6 +117,17 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
+// TestUnknownInterface checks that lines below an interface that is not understood say nothing of
+// the one above it.
+func TestUnknownInterface(t *testing.T) {
+	got := ParseIfconfig("em0: flags=8843<UP> metric 0 mtu 1500\n\tether 02:00:00:00:00:01\n" +
+		": flags=8843<UP> metric 0 mtu 9000\n\tether 02:00:00:00:00:02\n" +
+		"no interface\n\tmedia: Ethernet autoselect (none)\n")
+	if len(got) != 1 || got[0].MAC != "02:00:00:00:00:01" || got[0].Media != "" || got[0].MTUBytes != 1500 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestAssigned(t *testing.T) {
 	text := "# a=\"0\"\na=\"1\"\nb=2 # two\n a = '3'\nifconfig_em0=\"inet 192.0.2.1/24 -tso4\"\nc=\"open\n"
 	for name, want := range map[string]string{"a": "3", "b": "2", "ifconfig_em0": "inet 192.0.2.1/24 -tso4", "c": "open"} {
@@ -134,6 +145,7 @@ func FuzzParsers(f *testing.F) {
 	f.Add("em0: flags=8843<UP> metric 0 mtu 1500\n\toptions=1<RXCSUM>\n")
 	f.Add(`{"statistics":{"tcp":{"a":1,"b":{"c":2}}}}`)
 	f.Add("a=\"b\"\n")
+	f.Add(": flags= mtu5UP> m")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, i := range ParseIfconfig(text) {
 			if i.Name == "" || strings.ContainsAny(i.Name, " \t\n") {

@@ -64,6 +64,7 @@ func (i Interface) Speed() (bitsPerSecond float64, duplex string) {
 // ParseIfconfig reads the output of ifconfig, also with -m. It skips lines that it does not know.
 func ParseIfconfig(text string) []Interface {
 	var all []Interface
+	known := false // the lines below describe the last of all
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		if line == "" {
@@ -71,7 +72,8 @@ func ParseIfconfig(text string) []Interface {
 		}
 		if line[0] != ' ' && line[0] != '\t' {
 			name, rest, ok := strings.Cut(line, ": ")
-			if !ok || !strings.HasPrefix(rest, "flags=") || strings.ContainsAny(name, " \t") {
+			known = ok && name != "" && strings.HasPrefix(rest, "flags=") && !strings.ContainsAny(name, " \t")
+			if !known {
 				continue
 			}
 			i := Interface{Name: name, Flags: angled(rest)}
@@ -84,7 +86,7 @@ func ParseIfconfig(text string) []Interface {
 			all = append(all, i)
 			continue
 		}
-		if len(all) == 0 {
+		if !known {
 			continue
 		}
 		i := &all[len(all)-1]

@@ -23,6 +23,7 @@ func TestLookup(t *testing.T) {
 		{"ice", "rx_dropped", RingFull, "descriptor"},
 		{"veth", "rx_dropped", Software, "kernel dropped"},
 		{"vmxnet3", "pkts rx OOB", RingFull, "buffer"},
+		{"be2net", "rxq12: rx_drops_no_frags", RingFull, "posted"},
 		{"e1000", "rx_packets", "", ""},
 		{"", "", "", ""},
 	} {
@@ -41,7 +42,7 @@ func TestDictionary(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, driver := range []string{"e1000", "e1000e", "igb", "ixgbe", "i40e", "ice", "mlx5_core", "bnxt_en",
-		"virtio_net", "vmxnet3", "r8169", "tg3", "ena"} {
+		"virtio_net", "vmxnet3", "r8169", "tg3", "ena", "be2net"} {
 		if !slices.Contains(Drivers(), driver) {
 			t.Errorf("%s has no entries", driver)
 		}
@@ -102,6 +103,7 @@ func TestQueue(t *testing.T) {
 		"tx12_bytes":    {"tx-12", "bytes"}, "rx-7.rx_packets": {"rx-7", "rx_packets"},
 		"queue_3_tx_cnt":         {"tx-3", "cnt"},
 		"rx_packets[5]":          {"rx-5", "packets"},
+		"rxq3: rx_pkts":          {"rx-3", "pkts"},
 		"[14]: rx_ucast_packets": {"rx-14", "ucast_packets"}, "rx_queue_007_drops": {"rx-7", "drops"},
 		"rx_packets": {}, "rx_prio3_pause": {}, "tx_65_to_127_byte_packets": {}, "rx_queue_x_drops": {},
 		"ch0_events": {}, "": {}, "rx_queue_123456_x": {},

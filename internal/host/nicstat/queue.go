@@ -17,10 +17,11 @@ var queueForms = [...]struct {
 	{pattern.New(`^(rx|tx)_queue_(\d{1,5})_(.+)$`), 1, 2, 3},
 	// rx0_packets: mlx5, mlx4, virtio_net since Linux 6.8
 	{pattern.New(`^(rx|tx)(\d{1,5})_(.+)$`), 1, 2, 3},
-	{pattern.New(`^(rx|tx)-(\d{1,5})\.(.+)$`), 1, 2, 3},      // rx-0.packets: i40e, iavf, sfc
-	{pattern.New(`^queue_(\d{1,5})_(rx|tx)_(.+)$`), 2, 1, 3}, // queue_0_rx_cnt: ena
-	{pattern.New(`^(rx|tx)_(\w+)\[(\d{1,5})\]$`), 1, 3, 2},   // rx_packets[0]: gve
-	{pattern.New(`^\[(\d{1,5})\]: (rx|tx)_(.+)$`), 2, 1, 3},  // [0]: rx_ucast_packets: bnxt_en
+	{pattern.New(`^(rx|tx)-(\d{1,5})\.(.+)$`), 1, 2, 3},           // rx-0.packets: i40e, iavf, sfc
+	{pattern.New(`^queue_(\d{1,5})_(rx|tx)_(.+)$`), 2, 1, 3},      // queue_0_rx_cnt: ena
+	{pattern.New(`^(rx|tx)_(\w+)\[(\d{1,5})\]$`), 1, 3, 2},        // rx_packets[0]: gve
+	{pattern.New(`^\[(\d{1,5})\]: (rx|tx)_(.+)$`), 2, 1, 3},       // [0]: rx_ucast_packets: bnxt_en
+	{pattern.New(`^(rx|tx)q(\d{1,5}): (?:rx|tx)_(.+)$`), 1, 2, 3}, // rxq0: rx_pkts: be2net
 }
 
 // Queue splits the name of a counter that belongs to one queue: "rx_queue_3_drops" is "drops" of

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/host"
@@ -77,6 +78,10 @@ func (s *source) archive(ctx context.Context) ([]hostfs.Entry, error) {
 		c := cards[l.Name]
 		s.sysfs(l, &c, devices, interrupts)
 		cards[l.Name] = c
+	}
+	s.devices(links)
+	if len(s.nameless) > 0 {
+		s.say("drivers: not there: ethtool -i of " + some(s.nameless))
 	}
 	s.netlink(links, cards)
 	// Kernels with the module list their bonds here, the only place where a reading of the counters
@@ -173,11 +178,37 @@ func (s *source) counters() {
 			s.put(dir+"/"+name, tables[name])
 		}
 	}
-	for _, name := range []string{"snmp", "netstat", "softnet_stat", "dev"} {
+	for _, name := range []string{"snmp", "netstat", "softnet_stat"} {
 		if !s.net(name) && !s.has[dir+"/"+name] {
 			s.say("counters of /proc/net/" + name + ": not there")
 		}
 	}
+}
+
+// devices makes /proc/net/dev of the totals that ip -s showed. Two of its columns have no place in
+// them, and are zero: the packets that overflowed (fifo), which the others include, and compressed
+// ones.
+func (s *source) devices(links []*printed.Link) {
+	if s.net("dev") {
+		return
+	}
+	var b strings.Builder
+	for _, l := range links {
+		if t := l.Totals; t != nil {
+			fmt.Fprintf(&b, "%s: %d %d %d %d 0 0 0 %d %d %d %d %d 0 %d %d 0\n", l.Name, t["rx_bytes"], t["rx_packets"],
+				t["rx_errors"], t["rx_dropped"]+t["rx_missed_errors"], t["multicast"], t["tx_bytes"], t["tx_packets"],
+				t["tx_errors"], t["tx_dropped"], t["collisions"], t["tx_carrier_errors"])
+		}
+	}
+	if b.Len() == 0 {
+		s.say("counters of /proc/net/dev: not there")
+		return
+	}
+	dir, ok := s.resolve("proc/net")
+	if !ok {
+		dir = "proc/net"
+	}
+	s.put(dir+"/dev", b.String())
 }
 
 // firmware writes what dmidecode prints about the machine as files of sysfs: it shows what a guest
@@ -219,7 +250,12 @@ func (s *source) links() []*printed.Link {
 		{"ip -d address", "ip address"}, {"ip -s -d link", "ip -d link", "ip -s link", "ip link"},
 		{"ip -o addr", "ip_addr"},
 	} {
-		for _, l := range printed.ParseLinks(s.output(commands...)) {
+		text := s.output(commands...)
+		// iproute2 before 3.6 read 16 KiB at a time, less than a card with many virtual functions has.
+		if strings.Contains(text, "Message truncated\n") {
+			s.say(commands[0] + ": incomplete: ip says \"Message truncated\", and may lack interfaces")
+		}
+		for _, l := range printed.ParseLinks(text) {
 			switch known, ok := byIndex[l.Index]; {
 			case !ok && len(all) >= host.MaxInterfaces:
 				leftOut = true
@@ -252,7 +288,9 @@ func (s *source) links() []*printed.Link {
 // namesInterface reports whether the kernel accepts a name (dev_valid_name); the name is an element
 // of a path as well.
 func namesInterface(name string) bool {
-	return name != "" && name != "." && name != ".." && len(name) < 16 && !strings.ContainsAny(name, "/: \t\x00\\")
+	// The kernel allows any bytes, but JSON would replace those that are no text.
+	return name != "" && name != "." && name != ".." && len(name) < 16 && utf8.ValidString(name) &&
+		!strings.ContainsAny(name, "/: \t\x00\\")
 }
 
 // refer returns the interface that another one names: its number, or its name where the report has
@@ -284,6 +322,7 @@ func merge(l, more *printed.Link) {
 	if l.Kind == "" {
 		l.Kind, l.VLANID, l.VLANProtocol, l.BondMode = more.Kind, more.VLANID, more.VLANProtocol, more.BondMode
 	}
+	l.Ethernet, l.Detailed = l.Ethernet || more.Ethernet, l.Detailed || more.Detailed
 	if l.MAC == "" {
 		l.MAC = more.MAC
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -75,13 +74,13 @@ func readHuge(t *testing.T, claimed int, line func(i int) string) time.Duration 
 		t.Fatal(err)
 	}
 	r, err := c.report(ctx, "")
+	if errors.Is(err, ErrFormat) {
+		return cpuTime() - before // no interface is left, and nothing else is in it
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, err := r.Root().Snapshot(ctx)
-	if errors.Is(err, fs.ErrNotExist) && len(r.Warnings) <= 2*mostSentences {
-		return cpuTime() - before // no interface is left
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -273,6 +273,7 @@ func (c *collector) report(ctx context.Context, name string) (*Report, error) {
 	// Sorted, so that the choice between two contradictory entries does not depend on the order of
 	// a map.
 	sorting.Func(entries, func(a, b hostfs.Entry) int { return strings.Compare(a.Name, b.Name) })
+	c.completeness(entries)
 	s := newSource(entries)
 	if !s.any("proc") && !s.any("sos_commands") {
 		return nil, fmt.Errorf("it has neither proc nor sos_commands in it: %w", ErrFormat)
@@ -282,6 +283,12 @@ func (c *collector) report(ctx context.Context, name string) (*Report, error) {
 		return nil, fmt.Errorf("read sosreport %s: %w", name, err)
 	}
 	warnings := slices.Concat(c.said.list, s.said.list)
+	if !s.any("proc") && !s.any("sys") && !slices.ContainsFunc(made, func(e hostfs.Entry) bool {
+		return strings.HasPrefix(e.Name, "proc/") || strings.HasPrefix(e.Name, "sys/")
+	}) {
+		return nil, fmt.Errorf("nothing in it describes a host: %s: %w",
+			strings.Join(warnings[:min(len(warnings), 2)], "; "), ErrFormat)
+	}
 	// Where a copy of the archive has them too, so that a capture made from a report shows what the
 	// report lacked.
 	if b, err := json.Marshal(warnings); err == nil && len(warnings) > 0 {

@@ -95,7 +95,7 @@ func renderCoalesce(name string, c card) string {
 
 func renderFeatures(name string, c card) string {
 	if len(c.Features) == 0 {
-		return "" // The capture did not ask for features.
+		return "Cannot get stats strings information: Operation not supported\n" // The capture did not ask.
 	}
 	b := "Features for " + name + ":\n"
 	state := func(f host.Feature) string {

@@ -20,8 +20,9 @@ type source struct {
 	dev   *procfs.Counts    // /proc/net/dev
 	// process is the directory in which sos copied its own /proc/self/net, if the links to it are
 	// lost; empty: the links exist, or there is no copy.
-	process string
-	said    sentences
+	process  string
+	nameless []string // cards whose driver is not known
+	said     sentences
 }
 
 func newSource(entries []hostfs.Entry) *source {

@@ -1,6 +1,7 @@
 package sosreport
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -138,6 +139,9 @@ func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, i
 	if device == "" {
 		return
 	}
+	if c.Driver == "" {
+		s.nameless = append(s.nameless, l.Name)
+	}
 	s.putLink(dir+"/device", device)
 	function, bus := device, ""
 	switch base := path.Base(device); {
@@ -201,20 +205,21 @@ func (s *source) place(l *printed.Link, c card) (dir, device string) {
 		}
 		return real, path.Dir(path.Dir(real))
 	}
-	// No link: ethtool identifies hardware by its bus, and ip software by its kind.
-	if c.Bus == "" || l.Kind != "" {
+	if !hardware(l, c) {
 		if s.any(class) {
 			return class, "" // copied as a directory, by versions of sos that did not keep links
 		}
 		return "sys/devices/virtual/net/" + l.Name, ""
 	}
-	switch device = s.paths[c.Bus]; {
+	// A card with no known place has its own name there, so that it has a device at all.
+	bus := cmp.Or(c.Bus, l.ParentDev, l.Name)
+	switch device = s.paths[bus]; {
 	case device != "":
-	case isPCIAddress(c.Bus) && !strings.Contains(c.Bus, "/"):
-		device = "sys/devices/pci" + c.Bus[:len(c.Bus)-5] + "/" + c.Bus
+	case isPCIAddress(bus) && !strings.Contains(bus, "/"):
+		device = "sys/devices/pci" + bus[:len(bus)-5] + "/" + bus
 	default:
 		// A bus about which the report has only the address.
-		device = "sys/devices/platform/" + strings.ReplaceAll(c.Bus, "/", "-")
+		device = "sys/devices/platform/" + strings.ReplaceAll(bus, "/", "-")
 	}
 	// A virtio card is a device of its own on the PCI function that ethtool reports.
 	if c.Driver == "virtio_net" && isPCIAddress(path.Base(device)) {
@@ -229,6 +234,27 @@ func (s *source) place(l *printed.Link, c card) (dir, device string) {
 	}
 	return device + "/net/" + l.Name, device
 }
+
+// hardware reports whether an interface without a link in sysfs is a card. ip names the kind of
+// software, and nothing else has a bus, a ring or a medium.
+func hardware(l *printed.Link, c card) bool {
+	switch {
+	case l.Kind != "":
+		return false
+	case c.Bus != "" || c.Rings != nil || l.ParentDev != "":
+		return true
+	case !l.Ethernet || l.Peer != "": // A VLAN reports the medium of the card below it.
+		return false
+	case c.Card != nil && c.Card.Modes != nil:
+		return true
+	}
+	// Some drivers report no bus (hv_netvsc before Linux 5.19), and some kernels no kind of bridges
+	// (before 3.0).
+	return l.Detailed && !slices.Contains(software, c.Driver)
+}
+
+// software are the drivers of interfaces for which old kernels have no kind.
+var software = []string{"bridge", "bonding", "dummy", "openvswitch", "team", "tun", "veth"}
 
 // queues writes the directory of each queue. ethtool -l shows how many are used; a driver that does
 // not support it may have counters for each.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"testing"
 )
 
@@ -60,6 +61,40 @@ func TestDestinations(t *testing.T) {
 		if found, err := destinations(nil); found != nil || err != nil {
 			return fmt.Errorf("without a range: %+v, %w", found, err)
 		}
+		// Reserved ports leave room for fewer than twice the connections, and a listed port that a
+		// program asked for takes none of them.
+		asked, err := net.DialTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1030}, l.Addr().(*net.TCPAddr))
+		if err != nil {
+			return err
+		}
+		defer asked.Close()
+		err = os.WriteFile("/proc/sys/net/ipv4/ip_local_reserved_ports", []byte("1024-26000"), 0)
+		if err != nil {
+			return err
+		}
+		if found, err := destinations(values); err != nil || len(found) == 0 || found[0] != want {
+			return fmt.Errorf("beside reserved ports: %+v, %w, want %+v first", found, err, want)
+		}
 		return nil
 	})
+}
+
+func TestPorts(t *testing.T) {
+	for _, c := range []struct {
+		list        string
+		first, last uint64
+		want        uint64
+	}{
+		{"", 32768, 60999, 0},
+		{"8080,9148-9150\n", 1024, 65535, 4},
+		{"8080,9148-9150", 9149, 65535, 2},
+		{"32768-60999", 32768, 60999, 28232},
+		{"1-65535", 32768, 60999, 28232},
+		{"1-32767,61000-65535", 32768, 60999, 0},
+		{"-5,7-6,x,70000", 1, 65535, 0},
+	} {
+		if got := ParsePorts(c.list).Within(c.first, c.last); got != c.want {
+			t.Errorf("%q has %d ports from %d to %d, want %d", c.list, got, c.first, c.last, c.want)
+		}
+	}
 }

@@ -35,17 +35,17 @@ func (c *Client) Change(typ uint16, flags netlink.HeaderFlags, data []byte) erro
 func (c *Client) Family(name string) (uint16, error) {
 	c.k.mu.Lock()
 	defer c.k.mu.Unlock()
-	number, asked := c.k.families[name]
+	number, asked := c.k.numbers[name]
 	if !asked {
-		f, err := c.k.generic.GetFamily(name)
+		f, err := c.k.families.GetFamily(name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return 0, cause(err)
 		}
 		number = f.ID
-		if c.k.families == nil {
-			c.k.families = make(map[string]uint16)
+		if c.k.numbers == nil {
+			c.k.numbers = make(map[string]uint16)
 		}
-		c.k.families[name] = number
+		c.k.numbers[name] = number
 	}
 	if number == 0 {
 		return 0, fmt.Errorf("%w: the kernel has no netlink family %q", fs.ErrNotExist, name)
@@ -53,13 +53,25 @@ func (c *Client) Family(name string) (uint16, error) {
 	return number, nil
 }
 
-// Generic sends a command to a generic netlink family and returns the messages of the answer. The
-// header carries version 1, which all families used here have.
+// Generic sends a command to a generic netlink family and returns the messages of the answer. It
+// repeats a dump during which the table changed. The header carries version 1, which all families
+// used here have.
 func (c *Client) Generic(family uint16, command uint8, flags netlink.HeaderFlags,
 	data []byte) ([]genetlink.Message, error) {
-	msgs, err := c.k.generic.Execute(genetlink.Message{Header: genetlink.Header{Command: command, Version: 1},
-		Data: data}, family, flags)
-	return msgs, cause(err)
+	msgs, err := Execute(c.k.generic, netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(family), Flags: flags},
+		Data:   append([]byte{command, 1, 0, 0}, data...), // struct genlmsghdr
+	})
+	if err != nil {
+		return nil, cause(err)
+	}
+	all := make([]genetlink.Message, len(msgs))
+	for i, m := range msgs {
+		if err := all[i].UnmarshalBinary(m.Data); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // ifreqData is struct ifreq with its pointer member. The pointer remains a Go pointer, so that the

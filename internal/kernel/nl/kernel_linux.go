@@ -15,13 +15,14 @@ import (
 // kernel holds the sockets of a Client. The dialling thread opens all of them at once: a socket
 // that another thread opens later could belong to another network namespace.
 type kernel struct {
-	route   *netlink.Conn
-	generic *genetlink.Conn
-	control *os.File // AF_INET datagram socket for ioctls
+	route    *netlink.Conn
+	generic  *netlink.Conn
+	families *genetlink.Conn // over generic: it knows how to ask for a family
+	control  *os.File        // AF_INET datagram socket for ioctls
 
 	mu sync.Mutex
 	// numbers of the generic families requested so far; 0: the kernel has no family with this name
-	families map[string]uint16
+	numbers map[string]uint16
 }
 
 // dial opens all sockets or none. A client that lacks one of the three would fail at some later
@@ -43,10 +44,11 @@ func dial() (*kernel, error) {
 	// missing.
 	_ = route.SetOption(netlink.ExtendedAcknowledge, true)
 
-	if k.generic, err = genetlink.Dial(nil); err != nil {
+	if k.generic, err = netlink.Dial(unix.NETLINK_GENERIC, nil); err != nil {
 		_ = k.close()
 		return nil, cause(err)
 	}
+	k.families = genetlink.NewConn(k.generic)
 	_ = k.generic.SetOption(netlink.ExtendedAcknowledge, true)
 
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -97,20 +99,31 @@ func cause(err error) error {
 // should retry later.
 const dumpAttempts = 5
 
-// dump reads a whole table. The kernel marks an inconsistent dump (NLM_F_DUMP_INTR, since 3.1):
-// entries may be missing or duplicated, and the only remedy is to repeat the request. After EINTR
-// and EAGAIN, dump repeats the request as well.
+// dump reads a whole table from rtnetlink.
 func (k *kernel) dump(typ uint16, header []byte) ([]netlink.Message, error) {
+	msgs, err := Execute(k.route, netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(typ), Flags: netlink.Request | netlink.Dump},
+		Data:   header,
+	})
+	return msgs, cause(err)
+}
+
+// Execute sends a request and returns the answer. It repeats a dump that the kernel marks as
+// inconsistent (NLM_F_DUMP_INTR, since 3.1): entries may be missing or duplicated, and the only
+// remedy is to repeat the request. After EINTR and EAGAIN it repeats a dump as well.
+//
+// A mark on the end of a dump alone is not seen, because package netlink keeps that message back.
+func Execute(c *netlink.Conn, m netlink.Message) ([]netlink.Message, error) {
+	if m.Header.Flags&netlink.Dump != netlink.Dump {
+		return c.Execute(m)
+	}
 	for range dumpAttempts {
-		msgs, err := k.route.Execute(netlink.Message{
-			Header: netlink.Header{Type: netlink.HeaderType(typ), Flags: netlink.Request | netlink.Dump},
-			Data:   header,
-		})
+		msgs, err := c.Execute(m)
 		if err != nil {
 			if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN) {
 				continue
 			}
-			return nil, cause(err)
+			return nil, err
 		}
 		torn := false
 		for _, m := range msgs {

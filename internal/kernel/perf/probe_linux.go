@@ -79,18 +79,26 @@ func answerOf(k layer, e Event, err error) Probed {
 	p := Probed{Event: e, Answer: Unknown, Reason: err.Error()}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		p.Answer, p.Reason = NotPermitted, permissionReason()
+		p.Answer, p.Reason = NotPermitted, permissionReason(err, os.Geteuid() == 0)
 	case errors.Is(err, ErrNotSupported):
 		p.Answer, p.Reason = NotSupported, err.Error()
 	}
 	return p
 }
 
-// permissionReason names what the kernel asks for.
-func permissionReason() string {
-	if b, err := os.ReadFile("/proc/sys/kernel/perf_event_paranoid"); err == nil {
-		return fmt.Sprintf("kernel.perf_event_paranoid is %s; the whole machine needs root, or CAP_PERFMON",
-			string(b[:max(0, len(b)-1)]))
+// permissionReason names what the kernel asks for. The kernel itself answers EACCES for want of the
+// capability, and EPERM comes from what stands before it. The root of a container lacks the
+// capability as well: it counts only in the user namespace of the host (perfmon_capable).
+func permissionReason(err error, root bool) string {
+	if errors.Is(err, unix.EPERM) {
+		return "a filter of system calls (seccomp, as containers have it) or a security module refuses perf_event_open"
 	}
-	return "the whole machine needs root, or CAP_PERFMON"
+	needs := "the whole machine needs root, or CAP_PERFMON"
+	if root {
+		needs = "the whole machine needs CAP_PERFMON on the host, which the root of a container does not have"
+	}
+	if b, err := os.ReadFile("/proc/sys/kernel/perf_event_paranoid"); err == nil {
+		return fmt.Sprintf("kernel.perf_event_paranoid is %s; %s", string(b[:max(0, len(b)-1)]), needs)
+	}
+	return needs
 }

@@ -41,6 +41,25 @@ func (p *processor) close(int) { p.closed++ }
 
 func (p *processor) counters() bool { return p.pmu }
 
+// TestPermissionReason checks that the answer to the root of a container is not that it needs root.
+func TestPermissionReason(t *testing.T) {
+	for _, c := range []struct {
+		err          error
+		root         bool
+		want, wanted string
+	}{
+		{unix.EACCES, false, "needs root, or CAP_PERFMON", ""},
+		{unix.EACCES, true, "root of a container", "needs root"},
+		{unix.EPERM, true, "seccomp", "needs root"},
+		{unix.EPERM, false, "seccomp", "needs root"},
+	} {
+		got := permissionReason(c.err, c.root)
+		if !strings.Contains(got, c.want) || c.wanted != "" && strings.Contains(got, c.wanted) {
+			t.Errorf("%v, root %v: %q, want %q", c.err, c.root, got, c.want)
+		}
+	}
+}
+
 // TestProbeAnswers simulates processors: the same ENOENT means a machine without counters and an
 // event that this processor lacks, and an event that opens need not count.
 func TestProbeAnswers(t *testing.T) {
@@ -57,7 +76,7 @@ func TestProbeAnswers(t *testing.T) {
 		{"no interrupts", processor{pmu: true, machine: unix.EOPNOTSUPP}, NotSupported, "not supported"},
 		{"no perf at all", processor{machine: unix.ENOSYS}, NotSupported, "not implemented"},
 		{"not permitted", processor{pmu: true, machine: unix.EACCES}, NotPermitted, "CAP_PERFMON"},
-		{"not permitted by seccomp", processor{pmu: true, machine: unix.EPERM}, NotPermitted, "CAP_PERFMON"},
+		{"not permitted by seccomp", processor{pmu: true, machine: unix.EPERM}, NotPermitted, "seccomp"},
 		{"an exclusive user", processor{pmu: true, machine: unix.EBUSY}, Unknown, "busy"},
 		{"the thread's own is refused", processor{pmu: true, own: unix.EACCES}, NotPermitted, "CAP_PERFMON"},
 		{"never scheduled", processor{pmu: true, enabled: 5}, Unknown, "another program holds the counters"},

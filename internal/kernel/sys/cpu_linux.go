@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -11,32 +12,42 @@ import (
 // Pin binds the calling thread to one CPU. Call it after runtime.LockOSThread and let the goroutine
 // end without unlocking: the thread then ends too, and with it the restricted mask.
 func Pin(cpu int) error {
-	if cpu < 0 || cpu >= len(unix.CPUSet{})*wordBits {
+	var set cpuMask
+	if cpu < 0 || cpu >= len(set)*wordBits {
 		return fmt.Errorf("pin thread to cpu %d: %w", cpu, unix.EINVAL)
 	}
-	// 0 is the calling thread, not the process: sched_setaffinity(2) applies to threads only.
-	var set unix.CPUSet
-	set.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("pin thread to cpu %d: %w", cpu, err)
+	set[cpu/wordBits] = 1 << (cpu % wordBits)
+	if errno := set.call(unix.SYS_SCHED_SETAFFINITY); errno != 0 {
+		return fmt.Errorf("pin thread to cpu %d: %w", cpu, errno)
 	}
 	return nil
 }
 
-// wordBits is the width of one word of unix.CPUSet.
+// cpuMask has room for the most CPUs that Linux supports (NR_CPUS). A kernel that may have more
+// than the 1024 of unix.CPUSet refuses to fill that one (sched_getaffinity(2)).
+type cpuMask [8192 / wordBits]uint
+
+// call gets or sets the mask of the calling thread.
+func (m *cpuMask) call(number uintptr) unix.Errno {
+	// 0 is the calling thread, not the process: the affinity belongs to threads only.
+	_, _, errno := unix.RawSyscall(number, 0, unsafe.Sizeof(*m), uintptr(unsafe.Pointer(m)))
+	return errno
+}
+
+// wordBits is the width of one word of a mask.
 const wordBits = 32 << (^uint(0) >> 63)
 
 // AllowedCPUs returns the CPUs that the calling thread may run on, ascending: the online ones
 // inside its cpuset and affinity mask.
 func AllowedCPUs() ([]int, error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return nil, fmt.Errorf("read allowed cpus: %w", err)
+	var set cpuMask
+	if errno := set.call(unix.SYS_SCHED_GETAFFINITY); errno != 0 {
+		return nil, fmt.Errorf("read allowed cpus: %w", errno)
 	}
 	// The kernel omits offline CPUs from the mask, so a thread can be pinned to every CPU in it.
 	var cpus []int
 	for c := range len(set) * wordBits {
-		if set.IsSet(c) {
+		if set[c/wordBits]>>(c%wordBits)&1 != 0 {
 			cpus = append(cpus, c)
 		}
 	}

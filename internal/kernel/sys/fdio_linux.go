@@ -74,23 +74,6 @@ func SendTo(fd int, p []byte, to netip.AddrPort) error {
 	}
 }
 
-// ReceiveFrom receives one datagram and returns its sender. It discards the rest of a datagram
-// longer than p. Errors are those of [Read].
-func ReceiveFrom(fd int, p []byte) (int, netip.AddrPort, error) {
-	for {
-		n, sa, err := unix.Recvfrom(fd, p, 0)
-		switch err {
-		case nil:
-			return n, addrPort(sa), nil
-		case unix.EINTR:
-		case unix.EAGAIN:
-			return 0, netip.AddrPort{}, ErrTimeout
-		default:
-			return 0, netip.AddrPort{}, err
-		}
-	}
-}
-
 // Shutdown ends both directions of a stream and wakes every thread that sleeps in a read or write
 // on it.
 func Shutdown(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) }

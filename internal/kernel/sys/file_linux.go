@@ -95,9 +95,6 @@ func DropPages(fd int, offset, length int64) error {
 	return unix.Fadvise(fd, offset, length, unix.FADV_DONTNEED)
 }
 
-// AdviseRandom switches read-ahead off for an open file.
-func AdviseRandom(fd int) error { return unix.Fadvise(fd, 0, 0, unix.FADV_RANDOM) }
-
 // fiemap, of include/uapi/linux/fiemap.h.
 const (
 	fsIOCFiemap      = 0xc020660b

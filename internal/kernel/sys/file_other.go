@@ -11,8 +11,5 @@ func Resident(int, int64) (int64, error) { return 0, &UnsupportedError{Feature: 
 // DropPages is Linux only.
 func DropPages(int, int64, int64) error { return &UnsupportedError{Feature: "posix_fadvise"} }
 
-// AdviseRandom is Linux only.
-func AdviseRandom(int) error { return &UnsupportedError{Feature: "posix_fadvise"} }
-
 // ListExtents is Linux only.
 func ListExtents(int, int64) (Extents, error) { return Extents{}, nil }

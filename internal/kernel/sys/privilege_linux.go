@@ -8,10 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsRoot reports whether the effective user is 0. Inside a user namespace that is only the root of
-// the namespace; check [Capabilities] and try.
-func IsRoot() bool { return unix.Geteuid() == 0 }
-
 // Capabilities returns the effective capabilities of the calling thread.
 func Capabilities() (CapabilitySet, error) {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

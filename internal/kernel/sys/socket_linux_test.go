@@ -251,9 +251,8 @@ func TestDatagrams(t *testing.T) {
 		if _, err := pc.WriteTo([]byte("back"), from); err != nil {
 			t.Fatal(err)
 		}
-		n, sender, err := sys.ReceiveFrom(fd, buf)
-		if err != nil || string(buf[:n]) != "back" || sender != to {
-			t.Errorf("%q from %v, %v", buf[:n], sender, err)
+		if n, err := sys.Read(fd, buf); err != nil || string(buf[:n]) != "back" {
+			t.Errorf("%q, %v", buf[:n], err)
 		}
 	}
 }

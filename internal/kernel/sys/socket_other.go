@@ -34,11 +34,6 @@ func Poll(int, time.Duration) (bool, error) { return false, errRawSocket }
 // SendTo is not supported.
 func SendTo(int, []byte, netip.AddrPort) error { return errRawSocket }
 
-// ReceiveFrom is not supported.
-func ReceiveFrom(int, []byte) (int, netip.AddrPort, error) {
-	return 0, netip.AddrPort{}, errRawSocket
-}
-
 // Shutdown is not supported.
 func Shutdown(int) error { return errRawSocket }
 

@@ -19,20 +19,34 @@ import (
 func TestMain(m *testing.M) {
 	before := descriptors()
 	code := m.Run()
-	if after := descriptors(); code == 0 && after > before+4 {
-		// the runtime's poller and its wake-up descriptor remain open
-		fmt.Fprintf(os.Stderr, "%d descriptors open before the tests, %d after\n", before, after)
+	if after := descriptors(); code == 0 && len(after) > len(before) {
+		fmt.Fprintf(os.Stderr, "descriptors open before the tests: %q, after: %q\n", before, after)
 		code = 1
 	}
 	os.Exit(code)
 }
 
-func descriptors() int {
+// descriptors returns what the open descriptors of this process point to, without the poller of
+// Go's runtime and its wake-up, which remain open once they exist. Elsewhere than on Linux it
+// returns nothing: Wine shows the /proc of the host, with the descriptors of a process that serves
+// it.
+func descriptors() []string {
+	if runtime.GOOS != "linux" {
+		return nil
+	}
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return 0
+		return nil
 	}
-	return len(entries)
+	var targets []string
+	for _, e := range entries {
+		target, err := os.Readlink("/proc/self/fd/" + e.Name())
+		if err != nil || target == "anon_inode:[eventpoll]" || target == "anon_inode:[eventfd]" {
+			continue // err: the descriptor of the listing itself, closed by now
+		}
+		targets = append(targets, target)
+	}
+	return targets
 }
 
 func TestUnsupportedError(t *testing.T) {
@@ -214,7 +228,7 @@ func TestCapabilities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sys.IsRoot() && caps == 0 {
+	if os.Geteuid() == 0 && caps == 0 {
 		t.Error("root without any capability")
 	}
 	if s := sys.CapabilitySet(1 << sys.CapNetRaw); !s.Has(sys.CapNetRaw) || s.Has(sys.CapNetAdmin) || s.Has(99) {

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/linerate/linerate/internal/base/scratch"
 )
 
 //go:embed disk.sh
@@ -22,6 +24,7 @@ var diskScript string
 // Disk is a disk with a Debian. Guests boot from it one after another, and each finds what the
 // previous one left.
 type Disk struct {
+	own        *scratch.Directory
 	dir, image string
 }
 
@@ -35,9 +38,10 @@ func NewDisk(ctx context.Context, s System) (d *Disk, err error) {
 		return nil, fmt.Errorf("make disk: %w", err)
 	}
 	d = &Disk{}
-	if d.dir, err = os.MkdirTemp("", "linerate-disk-*"); err != nil {
+	if d.own, err = scratch.New("disk"); err != nil {
 		return nil, fmt.Errorf("make disk: %w", err)
 	}
+	d.dir = d.own.Path
 	d.image = filepath.Join(d.dir, "disk")
 	if _, err := output(ctx, "", "cp", "--sparse=always", "--reflink=auto", image, d.image); err != nil {
 		return nil, errors.Join(fmt.Errorf("make disk: %w", err), d.Close())
@@ -45,8 +49,11 @@ func NewDisk(ctx context.Context, s System) (d *Disk, err error) {
 	return d, nil
 }
 
+// Name returns the name of the file with the disk.
+func (d *Disk) Name() string { return d.image }
+
 // Close removes the disk. No guest may use it any more.
-func (d *Disk) Close() error { return os.RemoveAll(d.dir) }
+func (d *Disk) Close() error { return d.own.Close() }
 
 // findImage returns the image from the cache, or makes it.
 func findImage(ctx context.Context, s System) (image string, err error) {
@@ -63,11 +70,12 @@ func findImage(ctx context.Context, s System) (image string, err error) {
 		return "", err
 	}
 	defer unlock()
-	work, err := os.MkdirTemp(cache, "unpack-*")
+	own, err := scratch.In(cache, "unpack")
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	defer func() { err = errors.Join(err, own.Close()) }()
+	work := own.Path
 	packages, err := closure(ctx, work, s.Packages)
 	if err != nil {
 		return "", err

@@ -30,12 +30,23 @@
 // that are enabled by name. [Guest.Close] is a power cut; [Guest.Wait] awaits a guest that
 // restarts.
 //
+// # A container
+//
+// [Contain] starts the system on a disk without QEMU, on the kernel of this machine: in namespaces
+// for processes, mounts, the network, names and control groups, with a control group of its own.
+// It costs a tenth of a guest's processor time or less, and serves what needs a system but no
+// kernel, driver or power cut of its own. The container sees no device of the machine, has only
+// the loopback interface and what it makes, and can write no setting outside its network. The disk
+// is mounted through a loop device. All processes end with the program that started them, and so do
+// mounts and loop device; the empty control group of a killed program goes with the next container.
+//
 // # How host and guest talk
 //
-// A virtio-serial port in the guest is one end of a socket pair on the host. Messages are JSON
-// objects, one after another: requests go in; pieces of output and the exit status come out. When
-// the port closes the guest turns itself off, so a killed test leaves nothing behind. The end of
-// the console (a serial line) goes into the error message of a guest that dies.
+// A virtio-serial port in the guest is one end of a socket pair on the host; in a container it is a
+// socket in the file system. Messages are JSON objects, one after another: requests go in; pieces
+// of output and the exit status come out. When the port closes the guest turns itself off, so a
+// killed test leaves nothing behind. The end of the console (a serial line) goes into the error
+// message of a guest that dies.
 //
 // # Two clocks
 //
@@ -53,13 +64,14 @@
 //
 // Documentation/driver-api/early-userspace/buffer-format.rst (initramfs);
 // Documentation/admin-guide/kernel-parameters.rst; init_module(2) and finit_module(2);
-// switch_root(8), systemd(1) and sd_booted(3); modinfo(8) for the section .modinfo;
-// qemu-system-x86_64(1); elf(5) and ld.so(8) for libraries.
+// switch_root(8), pivot_root(2), systemd(1) and sd_booted(3); systemd's CONTAINER_INTERFACE.md;
+// modinfo(8) for the section .modinfo; qemu-system-x86_64(1); elf(5) and ld.so(8) for libraries.
 //
 // # Limits
 //
 // Linux on amd64, and Debian's package tools. The processor is emulated (TCG) even where KVM could
 // provide one, so that results do not depend on the machine. A guest computes some twenty times
 // slower than its host and is no place to measure speed in. QEMU runs in an empty network namespace
-// of its own: no packet leaves the machine and none enters the guest.
+// of its own: no packet leaves the machine and none enters the guest. A container needs root and
+// cgroup2, and shares the kernel: its clock, its log and the load are those of the machine.
 package guest

@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/base/scratch"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
@@ -56,11 +57,13 @@ type Guest struct {
 	process *os.Process
 	ended   chan struct{} // closed when QEMU has ended
 	dir     string
+	own     *scratch.Directory // dir; nil: a container's, below its disk
 	console *tail
 	talk    *talk
 	answers *json.Decoder
-	port    *os.File
-	monitor *monitor
+	port    io.ReadWriteCloser
+	monitor *monitor   // of QEMU
+	group   *group     // of a container
 	mu      sync.Mutex // one request at a time
 }
 
@@ -93,16 +96,17 @@ func boot(ctx context.Context, o Options) (g *Guest, err error) {
 		return nil, err
 	}
 	g = &Guest{ended: make(chan struct{}), console: &tail{}}
-	if g.dir, err = os.MkdirTemp("", "linerate-guest-*"); err != nil {
+	if g.own, err = scratch.New("guest"); err != nil {
 		return nil, err
 	}
+	g.dir = g.own.Path
 	initramfs := filepath.Join(g.dir, "initramfs")
 	err = errors.Join(buildInitramfs(initramfs, k, o), makeDrives(g.dir, o.Drives))
 	if err == nil {
 		err = g.start(qemu, arguments(o, k.image, initramfs))
 	}
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(g.dir))
+		return nil, errors.Join(err, g.own.Close())
 	}
 	// The guest sends the first message. A guest that dies or hangs before it is closed here.
 	stop := context.AfterFunc(ctx, func() { _ = g.process.Kill() })
@@ -125,7 +129,7 @@ func boot(ctx context.Context, o Options) (g *Guest, err error) {
 		err = g.withConsole(errors.New(hello.Error))
 	default:
 		// QEMU has read its files. Without them a test that is killed later leaves nothing behind.
-		err = os.RemoveAll(g.dir)
+		err = g.own.Close()
 	}
 	if err != nil {
 		return nil, errors.Join(err, g.Close())
@@ -154,7 +158,7 @@ func arguments(o Options, image, initramfs string) []string {
 		// concludes that the board has no timer ("IO-APIC + timer doesn't work",
 		// arch/x86/kernel/apic/io_apic.c) and panics.
 		"-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off i8042.noaux i8042.nokbd tsc=reliable " +
-			"no_timer_check rcupdate.rcu_expedited=1 cryptomgr.notests" + systemArguments(o),
+			"no_timer_check rcupdate.rcu_expedited=1 cryptomgr.notests" + clockArguments(o) + systemArguments(o),
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-chardev", "socket,id=talk,fd=3", "-device", "virtio-serial-pci", "-device",
 		"virtserialport,chardev=talk,name=" + portName,
@@ -214,12 +218,12 @@ func (g *Guest) start(qemu string, args []string) error {
 	if err != nil {
 		return fmt.Errorf("socket pair: %w", err)
 	}
-	g.port = os.NewFile(uintptr(fds[0]), "guest")
+	port := os.NewFile(uintptr(fds[0]), "guest")
 	theirs := os.NewFile(uintptr(fds[1]), "guest's end")
 	defer theirs.Close()
 	var control *os.File
 	if g.monitor, control, err = newMonitor(); err != nil {
-		return errors.Join(err, g.port.Close())
+		return errors.Join(err, port.Close())
 	}
 	defer control.Close()
 	cmd := exec.Command(qemu, args...)
@@ -235,6 +239,15 @@ func (g *Guest) start(qemu string, args []string) error {
 		// Root of a user namespace may make taps; an ordinary user may not.
 		ownUser(cmd.SysProcAttr)
 	}
+	if err := g.launch(cmd); err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", emulator, err), port.Close(), g.monitor.Close())
+	}
+	g.port, g.talk, g.answers = port, newTalk(port), json.NewDecoder(bufio.NewReader(port))
+	return nil
+}
+
+// launch starts the process that is the guest, and notes its end.
+func (g *Guest) launch(cmd *exec.Cmd) error {
 	started := make(chan error, 1)
 	go func() {
 		// Pdeathsig acts when the thread that started the child ends (prctl(2)), so that thread
@@ -244,15 +257,14 @@ func (g *Guest) start(qemu string, args []string) error {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // only the end matters; the console has QEMU's output
+			_ = cmd.Wait() // only the end matters; the console has its output
 			close(g.ended)
 		}
 	}()
 	if err := <-started; err != nil {
-		return errors.Join(fmt.Errorf("start %s: %w", emulator, err), g.port.Close(), g.monitor.Close())
+		return err
 	}
 	g.process = cmd.Process
-	g.talk, g.answers = newTalk(g.port), json.NewDecoder(bufio.NewReader(g.port))
 	return nil
 }
 
@@ -378,7 +390,21 @@ func (g *Guest) Wait(ctx context.Context) error {
 func (g *Guest) Close() error {
 	_ = g.process.Kill() // fails if the guest has ended
 	<-g.ended
-	return errors.Join(g.port.Close(), g.monitor.Close(), os.RemoveAll(g.dir))
+	var err error
+	if g.port != nil {
+		err = g.port.Close()
+	}
+	if g.monitor != nil {
+		err = errors.Join(err, g.monitor.Close())
+	}
+	if g.group != nil {
+		err = errors.Join(err, g.group.remove(), g.group.dir.Close())
+		g.group = nil
+	}
+	if g.own != nil {
+		return errors.Join(err, g.own.Close())
+	}
+	return errors.Join(err, os.RemoveAll(g.dir))
 }
 
 // buildInitramfs writes the initramfs of a guest to a file.

@@ -135,6 +135,28 @@ func TestGuest(t *testing.T) {
 			t.Errorf("status %d, %v, output %q", status, err, &out)
 		}
 	})
+	// However long an answer takes, the guest looked at its clock between the request and the answer.
+	t.Run("a second is a second", func(t *testing.T) {
+		look := func() (asked time.Time, up time.Duration, answered time.Time) {
+			asked = time.Now()
+			text, err := g.ReadFile(t.Context(), "/proc/uptime")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if up, err = time.ParseDuration(strings.Fields(string(text))[0] + "s"); err != nil {
+				t.Fatal(err)
+			}
+			return asked, up, time.Now()
+		}
+		asked, up, answered := look()
+		time.Sleep(time.Second)
+		askedAgain, later, answeredAgain := look()
+		least, most := askedAgain.Sub(answered), answeredAgain.Sub(asked)
+		const step = 10 * time.Millisecond // of the file
+		if took := later - up; took < least-least/100-2*step || took > most+most/100+2*step {
+			t.Errorf("the guest counts %v, and it took %v to %v", took, least, most)
+		}
+	})
 	t.Run("two outputs apart", func(t *testing.T) {
 		var out, complaints bytes.Buffer
 		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "speak"}, Env: []string{"WORD=word"}},

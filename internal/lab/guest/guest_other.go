@@ -16,12 +16,20 @@ type Guest struct{ Release string }
 // Init does nothing.
 func Init() {}
 
+// InitContainer does nothing.
+func InitContainer() {}
+
 // Inside returns false.
 func Inside() bool { return false }
 
 // Boot returns errors.ErrUnsupported.
 func Boot(context.Context, Options) (*Guest, error) {
 	return nil, fmt.Errorf("boot guest on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}
+
+// Contain returns errors.ErrUnsupported.
+func Contain(context.Context, Options) (*Guest, error) {
+	return nil, fmt.Errorf("contain guest on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
 // Run returns errors.ErrUnsupported.
@@ -45,6 +53,9 @@ type Disk struct{}
 func NewDisk(context.Context, System) (*Disk, error) {
 	return nil, fmt.Errorf("make disk on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
+
+// Name returns an empty text.
+func (*Disk) Name() string { return "" }
 
 // Close does nothing.
 func (*Disk) Close() error { return nil }

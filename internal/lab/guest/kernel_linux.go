@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/base/scratch"
 )
 
 // metapackage depends on Debian's current kernel for this architecture.
@@ -196,11 +198,12 @@ func parseOffer(text string) (name, version string) {
 // fetch downloads a package and unpacks the files that guests need into a directory, which appears
 // only when it is complete. apt-get checks the signature of the archive and the hash of the file.
 func fetch(ctx context.Context, cache, name, version, dir string) (err error) {
-	work, err := os.MkdirTemp(cache, "unpack-*")
+	own, err := scratch.In(cache, "unpack")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	defer func() { err = errors.Join(err, own.Close()) }()
+	work := own.Path
 	// apt's sandbox user cannot enter a cache directory of root.
 	if _, err := output(ctx, work, "apt-get", "-q", "-o", "APT::Sandbox::User=root", "download",
 		name+"="+version); err != nil {

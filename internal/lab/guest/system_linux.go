@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -59,16 +60,7 @@ func startSystem() error {
 	if err := copyTree(overlay, at); err != nil {
 		return err
 	}
-	units := "/run/systemd/system"
-	wants := filepath.Join(units, "multi-user.target.wants")
-	if err := errors.Join(os.MkdirAll(agentDir, 0o755), os.MkdirAll(wants, 0o755)); err != nil {
-		return err
-	}
-	err := errors.Join(
-		copyFile("/init", agentDir+"/agent", 0o755),
-		os.WriteFile(filepath.Join(units, agentName+".service"), []byte(agentUnit), 0o644),
-		os.Symlink("../"+agentName+".service", filepath.Join(wants, agentName+".service")))
-	if err != nil {
+	if err := addAgent("/run", "/init"); err != nil {
 		return err
 	}
 	// systemd would mount these itself, but /run has the agent.
@@ -91,10 +83,23 @@ func startSystem() error {
 		unix.Exec("/sbin/init", []string{"/sbin/init"}, []string{"PATH=" + searchPath}))
 }
 
+// addAgent puts the agent, a copy of a program, and its unit into the /run of a system.
+func addAgent(run, program string) error {
+	dir, units := filepath.Join(run, filepath.Base(agentDir)), filepath.Join(run, "systemd/system")
+	wants := filepath.Join(units, "multi-user.target.wants")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.MkdirAll(wants, 0o755)); err != nil {
+		return err
+	}
+	return errors.Join(
+		copyFile(program, filepath.Join(dir, "agent"), 0o755),
+		os.WriteFile(filepath.Join(units, agentName+".service"), []byte(agentUnit), 0o644),
+		os.Symlink("../"+agentName+".service", filepath.Join(wants, agentName+".service")))
+}
+
 // answer serves requests as the agent. Its first message reports that the system has started the
 // agent, not that all units are up.
 func answer() error {
-	port, err := openPort()
+	port, err := agentPort()
 	if err != nil {
 		return err
 	}
@@ -107,6 +112,16 @@ func answer() error {
 		return err
 	}
 	return converse(port, newTalk(port), message{Ready: unix.ByteSliceToString(release.Release[:])})
+}
+
+// agentPort opens the agent's way to the host: in a container a socket, which is not in a guest of
+// QEMU.
+func agentPort() (io.ReadWriteCloser, error) {
+	conn, err := net.Dial("unix", filepath.Join(agentDir, socketName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return openPort()
+	}
+	return conn, err
 }
 
 // copyTree copies regular files and their directories. A missing tree counts as empty.

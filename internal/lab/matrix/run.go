@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/scratch"
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/report"
 )
@@ -59,12 +59,12 @@ func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, e
 	m := begin(c, run, o)
 	// Before the world is made: the world's own work must not count.
 	load := busy(ctx)
-	state, err := os.MkdirTemp("", "linerate-matrix-")
+	state, err := scratch.New("matrix")
 	if err != nil {
-		return m, fmt.Errorf("make state directory: %w", err)
+		return m, err
 	}
-	defer os.RemoveAll(state)
-	stage, err := lab.Stage(ctx, c.Scenario, c.Level, state)
+	defer state.Close() // journals of the world alone
+	stage, err := lab.Stage(ctx, c.Scenario, c.Level, state.Path)
 	switch {
 	case errors.Is(err, lab.ErrLacks):
 		m.Skipped, m.Reason = true, err.Error()

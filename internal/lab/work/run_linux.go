@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/kernel/incoming"
 )
 
 // Run works until ctx ends, which is not an error. It writes Ready to out when the work takes
@@ -175,24 +177,21 @@ func rest(ctx context.Context, d time.Duration) {
 // serve accepts until ctx ends and runs body with each connection. A client that leaves ends only
 // its own body.
 func (j *job) serve(ctx context.Context, body func(c net.Conn)) error {
-	l, err := (&net.ListenConfig{Control: j.buffered}).Listen(ctx, "tcp4", j.at(j.Port))
+	lc := net.ListenConfig{Control: j.buffered}
+	lc.SetMultipathTCP(false) // most programs speak TCP alone
+	l, err := lc.Listen(ctx, "tcp4", j.at(j.Port))
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	defer until(ctx, l)()
+	defer incoming.CloseWith(ctx, func() { _ = l.Close() })()
 	j.ready()
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return err
-		}
+	return incoming.Connections(ctx, l.Accept, nil, func(c net.Conn) {
 		go func() {
 			defer c.Close()
 			defer until(ctx, c)()
 			body(c)
 		}()
-	}
+	})
 }
 
 // dial connects, and retries for a minute: a fault of the path may drop the first attempts.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/kernel/incoming"
 )
 
 // udpSocket opens a socket at a port; 0 lets the kernel choose.
@@ -35,10 +37,15 @@ func (j *job) udpSink(ctx context.Context) error {
 	defer until(ctx, c)()
 	j.ready()
 	buf := make([]byte, 64<<10) // the largest possible datagram
+	var retry incoming.Retry
 	for start, n := time.Now(), 1.0; ; n++ {
 		if _, _, err := c.ReadFromUDPAddrPort(buf); err != nil {
-			return err
+			if err := retry.After(ctx, err); err != nil {
+				return err
+			}
+			continue
 		}
+		retry.Done()
 		pace(ctx, start, n, j.Packets)
 	}
 }
@@ -109,11 +116,16 @@ func (j *job) udpEcho(ctx context.Context) error {
 		defer c.Close()
 		defer until(ctx, c)()
 		begun()
+		var retry incoming.Retry
 		for buf := make([]byte, 2048); ; {
 			n, from, err := c.ReadFromUDPAddrPort(buf)
 			if err != nil {
-				return err
+				if err := retry.After(ctx, err); err != nil {
+					return err
+				}
+				continue
 			}
+			retry.Done()
 			if _, err := c.WriteToUDPAddrPort(buf[:n], from); err != nil && !refused(err) {
 				return err
 			}
@@ -154,7 +166,7 @@ func (j *job) udpFlows(ctx context.Context) error {
 			return err
 		}
 		defer sockets[i].Close()
-		go drain(sockets[i])
+		go drain(ctx, sockets[i])
 	}
 	const assured = 2500 * time.Millisecond
 	datagram := []byte("flow")
@@ -189,9 +201,13 @@ func (j *job) udpFlows(ctx context.Context) error {
 
 // drain discards replies, so that they do not overflow the socket, which would be a fault of its
 // own.
-func drain(c *net.UDPConn) {
+func drain(ctx context.Context, c *net.UDPConn) {
+	var retry incoming.Retry
 	for buf := make([]byte, 2048); ; {
-		if _, _, err := c.ReadFromUDPAddrPort(buf); err != nil && !refused(err) {
+		_, _, err := c.ReadFromUDPAddrPort(buf)
+		if err == nil {
+			retry.Done()
+		} else if retry.After(ctx, err) != nil {
 			return
 		}
 	}

@@ -216,11 +216,16 @@ func TestNothingThere(t *testing.T) {
 // pipeServer runs a server over a pipe in memory.
 func pipeServer(t *testing.T, dir string) (*server, func() net.Conn) {
 	s := newServer(Config{Local: Local{Dir: dir}, Version: "v"}, nil, nil, 1, -1)
+	s.identify = func(net.Conn) (peer, error) { return peer{}, nil }
 	return s, func() net.Conn {
 		near, far := net.Pipe()
+		who, err := s.admit(far)
+		if err != nil {
+			t.Fatal(err)
+		}
 		go func() {
-			s.talk(t.Context(), far)
-			far.Close()
+			defer s.release(far, who)
+			s.talk(t.Context(), far, who)
 		}()
 		t.Cleanup(func() { near.Close() })
 		return near
@@ -279,6 +284,36 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// TestOneUserReadsNothing checks that a user whose connections read no answer does not keep the
+// questions of another user from being answered.
+func TestOneUserReadsNothing(t *testing.T) {
+	s, connect := pipeServer(t, stateWith(t))
+	s.reading = time.Hour
+	ask := func(uid uint32) net.Conn {
+		s.identify = func(net.Conn) (peer, error) { return peer{uid: uid, groups: []uint32{5}}, nil }
+		s.group = 5
+		conn := connect()
+		if _, err := io.WriteString(conn, `{"ask":"hello"}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	for range maxOfOneUser {
+		ask(7)
+	}
+	for len(s.answering) == 0 { // until the first one has its turn
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond) // time for a second one, which must not come
+	for _, uid := range []uint32{8, 0} {
+		conn := ask(uid)
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil {
+			t.Errorf("user %d: %q, %v", uid, line, err)
+		}
+	}
+}
+
 // TestConnections checks that one user cannot have all connections, and that a closed one makes
 // room.
 func TestConnections(t *testing.T) {
@@ -310,6 +345,11 @@ func TestConnections(t *testing.T) {
 	s.release(last, peer{uid: 1})
 	if _, err := admit(7); err != nil {
 		t.Errorf("there is room again: %v", err)
+	}
+	// Users with all connections do not lock root out.
+	s.users[0].connections = 1
+	if _, err := admit(0); err != nil {
+		t.Errorf("root: %v", err)
 	}
 }
 

@@ -48,8 +48,9 @@
 // The socket belongs to root and one group, mode 0660, in a directory that only root can write to.
 // It accepts connections only once it has that mode. The server checks each peer again
 // (SO_PEERCRED, SO_PEERGROUPS): it admits root, its own user, and members of the group. At most 16
-// connections are open at a time, 8 per user. A connection is closed when it is silent for a
-// minute, or does not read its answer for ten seconds. At most two answers are computed at a time.
+// connections are open at a time, 8 per user; root gets one in any case. A connection is closed
+// when it is silent for a minute, or does not read its answer for ten seconds. At most two answers
+// are computed and sent at a time, one per user: a user who reads none keeps no other away.
 //
 // # Units
 //

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/linerate/linerate/internal/kernel/incoming"
 	"github.com/linerate/linerate/internal/peer/executor"
 )
 
@@ -43,6 +44,14 @@ type peer struct {
 	groups []uint32 // the primary one first
 }
 
+// client is one user with connections.
+type client struct {
+	connections int
+	// turn is held while one question of this user is answered: one that reads no answers keeps the
+	// others waiting no longer than that.
+	turn chan struct{}
+}
+
 // server is a running server.
 type server struct {
 	Config
@@ -56,7 +65,7 @@ type server struct {
 	now       func() time.Time
 
 	mu      sync.Mutex
-	users   map[uint32]int // connections
+	users   map[uint32]*client
 	open    map[net.Conn]bool
 	history cached
 	rules   counted
@@ -71,7 +80,7 @@ func newServer(c Config, listener net.Listener, identify func(net.Conn) (peer, e
 	return &server{
 		Config: c, listener: listener, identify: identify, uid: uid, group: group,
 		answering: make(chan struct{}, maxAnswering),
-		silent:    silentFor, reading: readWithin, now: time.Now, users: make(map[uint32]int),
+		silent:    silentFor, reading: readWithin, now: time.Now, users: make(map[uint32]*client),
 		open: make(map[net.Conn]bool),
 	}
 }
@@ -83,25 +92,22 @@ func (s *server) serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, s.end)
 	defer stop()
 	defer s.end()
-	for {
-		conn, err := s.listener.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("accept on %s: %w", s.listener.Addr(), err)
-		}
+	err := incoming.Connections(ctx, s.listener.Accept, incoming.Log(s.Log), func(conn net.Conn) {
 		who, err := s.admit(conn)
 		if err != nil {
 			s.Log(fmt.Sprintf("turned away: %v", err))
 			_ = conn.Close() // nothing was sent
-			continue
+			return
 		}
 		talks.Go(func() {
 			defer s.release(conn, who)
-			s.talk(ctx, conn)
+			s.talk(ctx, conn, who)
 		})
+	})
+	if err != nil {
+		return fmt.Errorf("accept on %s: %w", s.listener.Addr(), err)
 	}
+	return nil
 }
 
 // end closes the listener and all connections.
@@ -129,12 +135,18 @@ func (s *server) admit(conn net.Conn) (peer, error) {
 	switch {
 	case s.done:
 		return who, net.ErrClosed
-	case len(s.open) >= maxConnections:
+	case len(s.open) >= maxConnections && who.uid != 0:
 		return who, fmt.Errorf("user %d: there are %d connections already", who.uid, maxConnections)
-	case s.users[who.uid] >= maxOfOneUser:
+	}
+	u := s.users[who.uid]
+	if u == nil {
+		u = &client{turn: make(chan struct{}, 1)}
+		s.users[who.uid] = u
+	}
+	if u.connections >= maxOfOneUser {
 		return who, fmt.Errorf("user %d: has %d connections already", who.uid, maxOfOneUser)
 	}
-	s.users[who.uid]++
+	u.connections++
 	s.open[conn] = true
 	return who, nil
 }
@@ -144,7 +156,9 @@ func (s *server) release(conn net.Conn, who peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, conn)
-	if s.users[who.uid]--; s.users[who.uid] == 0 {
+	if u := s.users[who.uid]; u.connections > 1 {
+		u.connections--
+	} else {
 		delete(s.users, who.uid)
 	}
 }
@@ -163,7 +177,7 @@ func (s *server) may(who peer) bool {
 }
 
 // talk answers one connection until it ends.
-func (s *server) talk(ctx context.Context, conn net.Conn) {
+func (s *server) talk(ctx context.Context, conn net.Conn, who peer) {
 	in := bufio.NewReaderSize(conn, maxQuestion+2) // the few orders are longer
 	for {
 		if conn.SetReadDeadline(s.now().Add(s.silent)) != nil {
@@ -181,20 +195,27 @@ func (s *server) talk(ctx context.Context, conn net.Conn) {
 			_ = s.reply(conn, failure(err)) // the connection ends even if the error cannot be sent
 			return
 		}
-		if s.answerTo(ctx, conn, q) != nil {
+		if s.answerTo(ctx, conn, who, q) != nil {
 			return
 		}
 	}
 }
 
-// answerTo answers one question when its turn has come.
-func (s *server) answerTo(ctx context.Context, conn net.Conn, q question) error {
-	select {
-	case s.answering <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+// answerTo answers one question when its turn has come: that of its user first, and then one of
+// all. An answer is large, so its writing is part of the turn, and a client may take readWithin for
+// it.
+func (s *server) answerTo(ctx context.Context, conn net.Conn, who peer, q question) error {
+	s.mu.Lock()
+	turns := []chan struct{}{s.users[who.uid].turn, s.answering}
+	s.mu.Unlock()
+	for _, turn := range turns {
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	defer func() { <-s.answering }()
 	return s.reply(conn, s.answer(ctx, q))
 }
 

@@ -100,7 +100,7 @@ func (e *Executor) Execute(ctx context.Context, data []byte) order.Answer {
 	case err != nil:
 		return answer(o.ID, order.IDReused, err)
 	case again && (o.Verb != order.Undo && o.Verb != order.Persist || known.Answer.Code != ""):
-		a, err := e.standing(ctx, known)
+		a, err := e.standing(ctx, known, new(past))
 		if err != nil {
 			return answer(o.ID, order.Failed, err)
 		}
@@ -167,7 +167,7 @@ func (e *Executor) obey(ctx context.Context, ledger *order.Ledger, j *journal.Jo
 		t.Expect != o.Expect || t.To != o.To {
 		return answer(o.ID, order.NoTrial, fmt.Errorf("this host has not taken the try %s of this change", o.Of))
 	}
-	change, found := changeOf(j.Changes(), o.Of)
+	change, found := changeOf(j.Changes(), o.Of, o.Knob)
 	if !found {
 		return answer(o.ID, order.NoTrial, fmt.Errorf("the try %s has changed nothing", o.Of))
 	}
@@ -253,11 +253,15 @@ func (e *Executor) undo(ctx context.Context, j *journal.Journal, o order.Order, 
 	return a
 }
 
-// changeOf returns the change that an order made.
-func changeOf(changes []journal.Change, id string) (journal.Change, bool) {
+// ownSide is the side of the changes that this host makes itself, see journal.Options.
+const ownSide = "near"
+
+// changeOf returns the change of a knob that an order made. A client of serve chooses the reasons
+// of its own changes, which are of the other side: no order may take one of those for its own.
+func changeOf(changes []journal.Change, id string, of knob.ID) (journal.Change, bool) {
 	for i := len(changes) - 1; i >= 0; i-- {
-		if changes[i].Reason == marker+id {
-			return changes[i], true
+		if c := changes[i]; c.Reason == marker+id && c.Knob == of && c.Side == ownSide {
+			return c, true
 		}
 	}
 	return journal.Change{}, false

@@ -51,9 +51,12 @@ func newHost(t testing.TB) *host {
 			"  deny: [\"sysctl:net.core.wmem_max\"]\n  max_class: d2\n"}
 }
 
-func (h *host) journal() (*journal.Journal, error) {
+func (h *host) journal() (*journal.Journal, error) { return h.journalOf("") }
+
+// journalOf opens the journal for changes of one side.
+func (h *host) journalOf(side string) (*journal.Journal, error) {
 	return journal.Open(journal.Options{Dir: "/state", FS: h.fs, Backend: h.knobs, Catalog: knob.Catalogue(),
-		Mode: journal.Deadline, Unguarded: true, BootID: h.boot, Boottime: func() time.Duration { return h.up },
+		Side: side, Mode: journal.Deadline, Unguarded: true, BootID: h.boot, Boottime: func() time.Duration { return h.up },
 		Now:      func() time.Time { return h.wall },
 		Identify: func(knob.ID) journal.Identity { return journal.Identity{} }})
 }

@@ -199,3 +199,43 @@ func TestCrashWhilePersistingByOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestPersistTakesNoChangeOfAClient has a client of serve, which may choose the reason of its own
+// changes, name a kept order in one: the fleet's next orders about it must not make the client's
+// value survive a restart, nor take it for what people signed.
+func TestPersistTakesNoChangeOfAClient(t *testing.T) {
+	for _, of := range []knob.ID{wmem, rmem} {
+		h, try := persisting(t)
+		h.send(h.about(try, order.Commit), order.Committed)
+		j, err := h.journalOf("far")
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes, err := j.Apply(t.Context(), journal.Request{Reason: "fleet order " + try.ID, For: time.Minute},
+			knob.Setting{Knob: of, Value: "999424"})
+		if err == nil {
+			err = j.Commit(t.Context(), changes[0].ID)
+		}
+		if err = errors.Join(err, j.Close()); err != nil {
+			t.Fatal(err)
+		}
+		want := order.Persisted
+		if of == rmem {
+			want = order.Foreign
+		}
+		h.deliver(sign(t, h.about(try, order.Persist), "ann", "bob"), want)
+		entries, err := h.fs.ReadDir("/etc/sysctl.d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if b, err := h.fs.ReadFile("/etc/sysctl.d/" + e); err != nil || strings.Contains(string(b), "999424") {
+				t.Errorf("%s: %s, %v", e, b, err)
+			}
+		}
+		report, err := h.executor().Report(t.Context(), "r1")
+		if err != nil || report.Orders[0].Answer.Change != "0001" {
+			t.Errorf("%+v, %v", report, err)
+		}
+	}
+}

@@ -39,6 +39,7 @@ func (e *Executor) Report(ctx context.Context, rollout string) (Report, error) {
 	}
 	r := Report{Host: e.Host, Orders: []Standing{}}
 	r.Epoch, r.Serials = ledger.Numbers()
+	var now past
 	for _, entry := range ledger.Entries() {
 		if err := ctx.Err(); err != nil {
 			return Report{}, err
@@ -47,7 +48,7 @@ func (e *Executor) Report(ctx context.Context, rollout string) (Report, error) {
 		if rollout != "" && o.Rollout != rollout {
 			continue
 		}
-		a, err := e.standing(ctx, entry)
+		a, err := e.standing(ctx, entry, &now)
 		if err != nil {
 			return Report{}, fmt.Errorf("report orders: %w", err)
 		}
@@ -56,26 +57,43 @@ func (e *Executor) Report(ctx context.Context, rollout string) (Report, error) {
 	return r, nil
 }
 
+// past is what the journal shows now, and in which boot. It is read for the first order that needs
+// it, so that all orders of one report are compared with the same state.
+type past struct {
+	read    bool
+	changes []journal.Change
+	boot    string
+}
+
+func (e *Executor) look(p *past) (err error) {
+	if p.read {
+		return nil
+	}
+	if p.changes, err = journal.History(e.FS, e.State); err != nil {
+		return err
+	}
+	if p.boot, err = e.BootID(); err != nil {
+		return err
+	}
+	p.read = true
+	return nil
+}
+
 // standing returns the answer to an order that was taken: a refusal as it was, everything else as
 // the journal shows it now.
-func (e *Executor) standing(ctx context.Context, entry order.Entry) (order.Answer, error) {
+func (e *Executor) standing(ctx context.Context, entry order.Entry, past *past) (order.Answer, error) {
 	a, o := entry.Answer, entry.Order
 	if a.Code != "" && !a.Code.Acted() {
 		return a, nil
 	}
-	changes, err := journal.History(e.FS, e.State)
-	if err != nil {
-		return order.Answer{}, err
-	}
-	boot, err := e.BootID()
-	if err != nil {
+	if err := e.look(past); err != nil {
 		return order.Answer{}, err
 	}
 	about := o.ID
 	if o.Verb != order.Try {
 		about = o.Of
 	}
-	c, found := changeOf(changes, about)
+	c, found := changeOf(past.changes, about, o.Knob)
 	now := order.Answer{Order: o.ID, Code: order.Interrupted, Change: c.ID}
 	switch {
 	case !found && a.Code == "":
@@ -89,7 +107,7 @@ func (e *Executor) standing(ctx context.Context, entry order.Entry) (order.Answe
 		if o.Verb == order.Undo || a.Code == order.Undone {
 			now.Code = order.Undone
 		}
-	case c.BootID != boot && c.State != journal.Persisted && !c.Knob.InFile():
+	case c.BootID != past.boot && c.State != journal.Persisted && !c.Knob.InFile():
 		now.Code, now.Text = order.NotPersisted, "the host has restarted since"
 	case o.Verb == order.Undo:
 		// An undo that a crash has interrupted: it is carried out when it comes again.

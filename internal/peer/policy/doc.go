@@ -12,6 +12,7 @@
 //	kill_switch: off            # on: no test and no change of the fleet
 //	tests:
 //	  max_share_ratio: 0.1      # of the rate of the link
+//	  link_rate: 10G            # where the NIC does not say it; without both, 100M
 //	  max_seconds_per_hour: 10
 //	  hours: any                # or 22:00-06:00, in the host's time zone
 //	  peers: ["group:lab", 10.0.0.0/8]

@@ -20,8 +20,12 @@ func (t Tests) meaning() []string {
 	if t.MaxShareRatio == 0 || t.MaxSecondsPerHour == 0 {
 		return []string{"The fleet cannot run load tests on this host."}
 	}
-	text := fmt.Sprintf("The fleet can run load tests for %s an hour, with at most %.3g %% of the rate of the link%s.",
-		unit.Counted(t.MaxSecondsPerHour, "second"), 100*t.MaxShareRatio, between(t.Hours))
+	link := "the rate of the link"
+	if t.LinkRate > 0 {
+		link = unit.BitRate(t.LinkRate).String()
+	}
+	text := fmt.Sprintf("The fleet can run load tests for %s an hour, with at most %.3g %% of %s%s.",
+		unit.Counted(t.MaxSecondsPerHour, "second"), 100*t.MaxShareRatio, link, between(t.Hours))
 	if len(t.Peers) > 0 {
 		return []string{text, "The other end of a test must be one of " + strings.Join(t.Peers, ", ") + "."}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer/order"
 )
@@ -82,6 +83,14 @@ var fields = map[string]func(*Policy, []string) error{
 		if err != nil || !(p.Tests.MaxShareRatio >= 0 && p.Tests.MaxShareRatio <= 1) {
 			return fmt.Errorf("%q: want a number from 0 to 1", w[0])
 		}
+		return nil
+	},
+	"tests.link_rate": func(p *Policy, w []string) error {
+		rate, err := unit.ParseBitRate(w[0])
+		if err != nil || rate < 1e6 {
+			return fmt.Errorf("%q: want a rate from 1M on, such as 10G", w[0])
+		}
+		p.Tests.LinkRate = float64(rate)
 		return nil
 	},
 	"tests.max_seconds_per_hour": func(p *Policy, w []string) (err error) {

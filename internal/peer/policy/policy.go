@@ -24,10 +24,31 @@ type Policy struct {
 
 // Tests is what the fleet may measure.
 type Tests struct {
-	MaxShareRatio     float64 // of the link's rate that a load test may use; 0: no load tests
-	MaxSecondsPerHour int     // of load tests, in both roles
+	MaxShareRatio float64 // of the link's rate that a load test may use; 0: no load tests
+	// LinkRate is that of the link in bits per second; 0: what the NIC says. Many do not say one, such
+	// as virtio, and for some it is more than the network behind them carries.
+	LinkRate          float64
+	MaxSecondsPerHour int // of load tests, in both roles
 	Hours             Hours
 	Peers             []string // "group:NAME", addresses and prefixes; empty: every host of the fleet
+}
+
+// AssumedRate is the rate of a link that neither the policy nor the NIC states, in bits per second:
+// so little that nearly every link has it, and a share of it is at most that share of the link.
+const AssumedRate = 100e6
+
+// MostRate returns the rate that a load test may have, in bits per second. nic is the speed of the
+// NIC, 0 where that is not known. A result of 0 means no limit, which only the whole link has.
+func (t Tests) MostRate(nic float64) float64 {
+	switch {
+	case t.MaxShareRatio >= 1:
+		return 0
+	case t.LinkRate > 0:
+		return t.LinkRate * t.MaxShareRatio
+	case nic > 0:
+		return nic * t.MaxShareRatio
+	}
+	return AssumedRate * t.MaxShareRatio
 }
 
 // Changes is what the fleet may change.

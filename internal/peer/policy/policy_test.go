@@ -22,6 +22,7 @@ kill_switch: off   # on: nothing
 
 tests:
   max_share_ratio: 0.25
+  link_rate: 25G
   max_seconds_per_hour: 60
   hours: 22:00-06:00
   peers: ["group:lab", 10.0.0.0/8, '2001:db8::/32']
@@ -48,8 +49,8 @@ func parse(t *testing.T, text string) policy.Policy {
 
 func TestParse(t *testing.T) {
 	want := policy.Policy{
-		Tests: policy.Tests{MaxShareRatio: 0.25, MaxSecondsPerHour: 60, Hours: policy.Hours{From: 22 * 60, To: 6 * 60},
-			Peers: []string{"group:lab", "10.0.0.0/8", "2001:db8::/32"}},
+		Tests: policy.Tests{MaxShareRatio: 0.25, LinkRate: 25e9, MaxSecondsPerHour: 60,
+			Hours: policy.Hours{From: 22 * 60, To: 6 * 60}, Peers: []string{"group:lab", "10.0.0.0/8", "2001:db8::/32"}},
 		Changes: policy.Changes{Allow: []knob.ID{"sysctl:net.core.*", "ethtool:*/ring.rx"},
 			Deny: []knob.ID{"sysctl:net.core.busy_poll"}, MaxClass: knob.DisturbsBriefLoss,
 			MaxDeadline: 90 * time.Second, Hours: policy.Hours{From: 60, To: 300}, Signatures: 1,
@@ -182,7 +183,7 @@ func TestPeer(t *testing.T) {
 func TestMeaning(t *testing.T) {
 	for text, want := range map[string][]string{
 		whole: {
-			"The fleet can run load tests for 60 seconds an hour, with at most 25 % of the rate of the link, " +
+			"The fleet can run load tests for 60 seconds an hour, with at most 25 % of 25.0 Gb/s, " +
 				"from 22:00 to 06:00 local time.",
 			"The other end of a test must be one of group:lab, 10.0.0.0/8, 2001:db8::/32.",
 			"The fleet can change sysctl:net.core.*, ethtool:*/ring.rx except sysctl:net.core.busy_poll, " +
@@ -193,7 +194,7 @@ func TestMeaning(t *testing.T) {
 			"A restart ends each change: none can be made permanent.",
 		},
 		strings.Replace(whole, "  signatures_disturbing: 2", "  persist: on", 1): {
-			"The fleet can run load tests for 60 seconds an hour, with at most 25 % of the rate of the link, " +
+			"The fleet can run load tests for 60 seconds an hour, with at most 25 % of 25.0 Gb/s, " +
 				"from 22:00 to 06:00 local time.",
 			"The other end of a test must be one of group:lab, 10.0.0.0/8, 2001:db8::/32.",
 			"The fleet can change sysctl:net.core.*, ethtool:*/ring.rx except sysctl:net.core.busy_poll, " +

@@ -52,7 +52,7 @@ func addressOf(target string) (peer.Target, error) {
 		return peer.ParseTarget(target)
 	}
 	at, err := peer.ParseTarget(address)
-	if err == nil && at.SSH != nil {
+	if err == nil && at.SSH != nil || address == "" || address[0] == ':' && err != nil {
 		err = fmt.Errorf("%w %q: after %s:// comes HOST", peer.ErrTarget, target, scheme)
 	}
 	return at, err

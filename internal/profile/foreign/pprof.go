@@ -73,7 +73,10 @@ func parsePprof(packed []byte) (*profile.Profile, error) {
 				}
 			}
 		}
-		if value >= len(s.values) || s.values[value] > 1<<53 {
+		// A difference of two profiles has negative values, whose bits are large numbers.
+		const most = 1 << 53
+		if value >= len(s.values) || s.values[value] > most ||
+			seconds >= 0 && seconds < len(s.values) && s.values[seconds] > most {
 			continue
 		}
 		if len(frames) == 0 {

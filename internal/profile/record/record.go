@@ -143,9 +143,16 @@ func (e *RefusedError) Error() string { return e.Subject + ": " + e.Reason }
 func (e *RefusedError) Unwrap() error { return e.kind }
 
 // Hint returns what the user can do next.
-func (e *RefusedError) Hint() string {
-	if errors.Is(e.kind, perf.ErrNotSupported) {
-		return "--event " + perf.CPUClock().Name + " works on every Linux"
+func (e *RefusedError) Hint() string { return e.hint(os.Geteuid() == 0) }
+
+func (e *RefusedError) hint(root bool) string {
+	switch clock := perf.CPUClock().Name; {
+	case errors.Is(e.kind, perf.ErrNotSupported) && e.Subject == "sample "+clock:
+		return "use a kernel with CONFIG_PERF_EVENTS, or run it on the host if this is a container"
+	case errors.Is(e.kind, perf.ErrNotSupported):
+		return "--event " + clock + " works on every Linux"
+	case root:
+		return "run it on the host, or give the container CAP_PERFMON and CAP_SYSLOG and a filter that passes perf_event_open"
 	}
 	return "run it as root, or give the program what it needs: setcap cap_perfmon,cap_syslog+ep"
 }

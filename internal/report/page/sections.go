@@ -228,9 +228,13 @@ func (s *sheet) changes(v view) {
 	if len(v.Changes) == 0 {
 		s.put(`<p class="soft">Nothing: every setting has its previous value.</p>`)
 	} else {
-		s.put(`<p class="soft">State: {}. The changes last until the next boot, unless they are persisted. On each host:</p>
+		state := "State: " + v.State + ". The changes last until the next boot, unless they are persisted."
+		if v.Uncertain {
+			state = "The host was asked to commit these, and the run ended before the answer came."
+		}
+		s.put(`<p class="soft">{} On each host:</p>
   <div class="scroll"><table><tr><th>id</th><th>side</th><th>knob</th><th>from</th><th>to</th><th>state</th></tr>
-  `, v.State)
+  `, state)
 		for _, c := range v.Changes {
 			s.put(`<tr><td class="mono">{}</td><td>{}</td><td class="mono">{}</td>`+
 				`<td class="mono">{}</td><td class="mono">{}</td><td>{}</td></tr>

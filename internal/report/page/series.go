@@ -120,6 +120,10 @@ func newSeries(d *report.TuneDocument) *series {
 		case s.Arm == "B":
 			p.Class, p.Shape = "b", diamond
 		}
+		if s.LossRatio > 0 {
+			p.Title += fmt.Sprintf(" — counts, although disturbances can have cost up to %s",
+				unit.FormatPercent(s.LossRatio))
+		}
 		t.Points = append(t.Points, p)
 	}
 	for _, f := range []struct {

@@ -30,6 +30,7 @@ type view struct {
 	Ablation                []ablationView
 	Together, Soaked        string // a sentence each; empty: not tested
 	Changes                 []changeView
+	Uncertain               bool // Changes are those that may be in force
 	State                   string
 	Method                  []string
 	Warnings                []string
@@ -94,7 +95,7 @@ func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 		v.Tone = "good"
 		v.Effect, v.Interval, v.Pairs = words.Times(d.Final.Ratio), words.Interval(*d.Final), fmt.Sprint(d.Final.Pairs)
 		if d.Final.Confidence > 0 {
-			v.Confidence = fmt.Sprintf("%.0f %%", 100*d.Final.Confidence)
+			v.Confidence = words.Percent(d.Final.Confidence)
 		}
 	case "Not proved", "Not finished":
 		v.Tone = "weak"
@@ -115,6 +116,13 @@ func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 	for _, c := range d.Changes {
 		v.Changes = append(v.Changes, changeView{c.ID, c.Side, string(c.Knob), words.Value(c.From), words.Value(c.To),
 			string(c.State)})
+	}
+	if len(d.Changes) == 0 && d.FarUndone == nil {
+		for _, c := range d.PossiblyCommitted {
+			v.Uncertain = true
+			v.Changes = append(v.Changes, changeView{c.ID, string(c.Side), string(c.Knob), words.Value(c.From),
+				words.Value(c.To), "perhaps committed"})
+		}
 	}
 	if again != nil {
 		v.Again = viewAgain(again)
@@ -176,7 +184,7 @@ func rows(d *report.TuneDocument) []row {
 // viewFinding puts a finding into words.
 func viewFinding(f evidence.Finding) findingView {
 	v := findingView{
-		Code: string(f.Code), Title: f.Title, Where: f.Where, Sure: fmt.Sprintf("%.0f %% sure", 100*f.Confidence),
+		Code: string(f.Code), Title: f.Title, Where: f.Where, Sure: words.Percent(f.Confidence) + " sure",
 		Class: string(f.Severity), Rejected: f.Rejected, Remedy: f.Remedy.Text,
 	}
 	for _, e := range f.Evidence {

@@ -26,6 +26,7 @@ func Documents(t testing.TB) []Document {
 	history := report.NewHistory(Envelope(), Changes())
 	none := report.NewHistory(Envelope(), nil)
 	set := report.NewHistory(Envelope(), Changes())
+	set.Changes = append(set.Changes, sideEffects())
 	set.Unchanged = []report.Unchanged{{Setting: knob.Setting{Knob: "sysctl:net.ipv4.tcp_sack", Value: "1"}}}
 	undo := report.NewUndo(Envelope(), outcomes(), report.UndoLeft{Run: "20261122-130505-7f3a", Target: "192.0.2.7",
 		Changes: Changes()[:1], Reason: "no key was given"})
@@ -59,6 +60,9 @@ func Documents(t testing.TB) []Document {
 	version.Go = "go1.24.4" // not the compiler of the test
 	all := []Document{
 		{"version", version},
+		{"lab-up", report.NewLabUp(Envelope(), report.LabUpDocument{World: "pair", Key: serve.Key,
+			State: "/tmp/linerate-lab-1/near", Hosts: []report.LabUpHost{{Name: "near", Address: "10.0.0.1",
+				Enter: "nsenter --target 17 --net -- sh"}}})},
 		{"serve", serve},
 		{"peers", report.NewPeers(Envelope(), peersFile, peers())},
 		{"peers-none", report.NewPeers(Envelope(), peersFile, nil)},

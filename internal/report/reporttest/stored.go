@@ -56,6 +56,10 @@ func Reports(t testing.TB) map[string]*report.ReportDocument {
 		short.Kept[:0], nil, nil
 	short.Changes, short.State, short.Unfinished = short.Changes[:0], tune.StateUndone, "interrupted"
 	add("report-unfinished", short, tune.Rules{})
+	lost := StoredRun(t)
+	lost.PossiblyCommitted, lost.Kept, lost.Changes = lost.Kept, lost.Kept[:0], lost.Changes[:0]
+	lost.State, lost.Unfinished = tune.StateTrial, "still running, or killed while its hosts committed"
+	add("report-lost", lost, tune.Rules{})
 	return all
 }
 

@@ -178,6 +178,9 @@ func Run() report.TuneRun {
 		if phase == tune.PhaseTrial && trial == 1 && pair == 3 && arm == "A" {
 			s.Discard, s.Objective = "7 % of the CPU time of the near host was stolen", s.Objective*0.7
 		}
+		if phase == tune.PhaseTrial && trial == 1 && pair == 4 {
+			s.LossRatio = 0.07
+		}
 		o.Segments = append(o.Segments, s)
 		clock += 1.6
 	}
@@ -360,6 +363,18 @@ func Changes() []journal.Change {
 	}
 }
 
+// sideEffects is a change that set more than its knob.
+func sideEffects() journal.Change {
+	c := journal.Change{ID: "01JD", Time: Noon.Add(3 * time.Minute), Knob: "block:sda/scheduler", Side: "near",
+		From: "mq-deadline", To: "none", State: journal.Trial, Deadline: new(Noon.Add(4 * time.Minute)),
+		SideEffects: []journal.SideEffect{{Knob: "block:sda/nr_requests", From: "64", To: "1023"}}}
+	for _, own := range []knob.ID{"async_depth", "fifo_batch", "front_merges", "read_expire", "write_expire"} {
+		c.SideEffects = append(c.SideEffects,
+			journal.SideEffect{Knob: "block:sda/iosched." + own, From: "16", To: knob.Absent})
+	}
+	return c
+}
+
 // runChanges are those of a tune that tried three values and kept one, of another one whose guard
 // acted, and of a user between them.
 func runChanges() []journal.Change {
@@ -445,7 +460,7 @@ func knobsNow() map[knob.ID][]report.KnobNow {
 	return map[knob.ID][]report.KnobNow{
 		"sysctl:net.ipv4.tcp_rmem": {{Knob: "sysctl:net.ipv4.tcp_rmem", Value: value("4096 131072 6291456"),
 			SetBy: &bootconf.Line{File: "/etc/sysctl.d/99-net.conf", Number: 3, Value: "4096 87380 6291456",
-				By: "sysctl"}}},
+				By: "sysctl"}, ReadOnly: "read-only here: read-only file system"}},
 		"link:*/txqueuelen": {
 			{Knob: "link:eth0/txqueuelen", Value: value("1000")}, {Knob: "link:eth1/txqueuelen", Value: value("1000")},
 			{Knob: "link:lo/txqueuelen", Value: value("")},

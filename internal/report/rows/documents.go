@@ -73,8 +73,19 @@ func Measure(d *report.MeasureDocument) Table {
 			positive(rtt.P50), positive(rtt.P90), positive(rtt.P99), positive(rtt.P999), positive(rtt.Max), added, resent,
 			positive(float64(r.MTUBytes)), positive(float64(r.MSSBytes)), float64(r.Streams), r.DurationSeconds,
 			positive(r.Ends.Local.CPUSeconds), positive(r.Ends.Remote.CPUSeconds)}
-		if r.Test == traffic.Stream || r.Test == traffic.UDP {
-			values[0] = r.ThroughputBitsPerSec // nothing got through: a figure, and the one that matters
+		// Where nothing got through, zero is the figure, and the one that matters.
+		switch r.Test {
+		case traffic.Stream, traffic.UDP:
+			values[0] = r.ThroughputBitsPerSec
+			if r.Direction == traffic.Bidir {
+				values[1], values[2] = r.UpBitsPerSec, r.DownBitsPerSec
+			}
+			if r.Test == traffic.UDP {
+				values[4] = r.PacketsPerSec
+			}
+		case traffic.RR, traffic.CRR:
+			values[3] = r.TransactionsPerSec
+		case traffic.Ping, traffic.MTU, traffic.Load, traffic.Burst:
 		}
 		at := r.StartTime
 		if at.IsZero() {

@@ -24,12 +24,12 @@ func burstText(b traffic.BurstResult) string {
 func describeBurst(add describer, b traffic.BurstResult) {
 	switch {
 	case b.LostAtPackets == 0:
-		add("arrives whole", "a train of %d datagrams of %d bytes, the longest one of this test (--bytes)",
-			b.HeldPackets, b.PacketBytes)
+		add("arrives whole", "a train of %s of %d bytes, the longest one of this test (--bytes)",
+			unit.Counted(b.HeldPackets, "datagram"), b.PacketBytes)
 	case b.HeldPackets == 0:
 		add("arrives whole", "no train: a single datagram of %d bytes is lost", b.PacketBytes)
 	default:
-		add("arrives whole", "a train of %d datagrams of %d bytes", b.HeldPackets, b.PacketBytes)
+		add("arrives whole", "a train of %s of %d bytes", unit.Counted(b.HeldPackets, "datagram"), b.PacketBytes)
 	}
 	if b.LostAtPackets > 0 {
 		var parts []string

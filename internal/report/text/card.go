@@ -10,6 +10,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/report/words"
 )
 
 // cardText describes a NIC and its configuration, except for what has a column in the table of
@@ -64,13 +65,17 @@ func cardText(i host.Interface) string {
 	return strings.Join(parts, "; ")
 }
 
-// fasterMode returns the fastest mode of a NIC, and whether it is faster than the present link.
+// fasterMode returns the fastest mode of a NIC, and whether it is faster than the present link. A
+// mode that the other end is known to lack does not count.
 func fasterMode(i host.Interface) (mode string, ok bool) {
 	if i.Card.Modes == nil || !i.Carrier || i.SpeedBitsPerSec <= 0 {
 		return "", false
 	}
 	fastest := i.SpeedBitsPerSec
 	for _, m := range i.Card.Modes.Supported {
+		if partner := i.Card.Modes.Partner; len(partner) > 0 && !slices.Contains(partner, m) {
+			continue
+		}
 		// "10000baseT/Full" begins with megabits per second.
 		megabits, _, _ := strings.Cut(m, "base")
 		if n, err := strconv.ParseFloat(megabits, 64); err == nil && n*1e6 > fastest {
@@ -157,8 +162,8 @@ func interruptText(interrupts []host.Interrupt) string {
 	if len(counts) == 1 {
 		return fmt.Sprintf("%s, all on CPU %d", text, busiest)
 	}
-	return fmt.Sprintf("%s on %d CPUs, %.0f %% of them on CPU %d", text, len(counts),
-		100*float64(counts[busiest])/float64(total), busiest)
+	return fmt.Sprintf("%s on %d CPUs, %s of them on CPU %d", text, len(counts),
+		words.Percent(float64(counts[busiest])/float64(total)), busiest)
 }
 
 // interruptRate returns the rate of all interrupts of a NIC together. False: they were not watched.

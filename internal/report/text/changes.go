@@ -88,6 +88,9 @@ func (p *printer) stay(changes []journal.Change) {
 	if len(changes) == 0 {
 		return
 	}
+	for _, c := range changes {
+		p.sideEffects(c)
+	}
 	first := changes[0]
 	switch {
 	case first.State == journal.Trial && first.Deadline != nil:
@@ -98,6 +101,31 @@ func (p *printer) stay(changes []journal.Change) {
 		p.line("stays until undo or a restart")
 		p.line("  linerate undo     takes it back")
 		p.line("  linerate persist  keeps it over a restart")
+	}
+}
+
+// sideEffectsShown is how many knobs of one change are worth a line each; a NIC with many queues
+// loses some hundred with its channels.
+const sideEffectsShown = 5
+
+// sideEffects lists the other knobs that a change has set, but for those that follow it, such as
+// the MTU of IPv6 that of the link.
+func (p *printer) sideEffects(c journal.Change) {
+	effects := slices.DeleteFunc(slices.Clone(c.SideEffects), func(e journal.SideEffect) bool {
+		return e.From == c.From && e.To == c.To
+	})
+	if len(effects) == 0 {
+		return
+	}
+	p.line("%s also set, and undo brings back:", c.Knob)
+	t := newTable("knob", "from", "to")
+	shown := min(len(effects), sideEffectsShown)
+	for _, e := range effects[:shown] {
+		t.row(e.Knob, words.Value(e.From), words.Value(e.To))
+	}
+	t.print(p, "  ")
+	if more := len(effects) - shown; more > 0 {
+		p.line("  and %d more, which --json lists", more)
 	}
 }
 
@@ -169,6 +197,8 @@ func Undo(w io.Writer, d *report.UndoDocument, s Style) error {
 			result = cell{"half-written files removed; the value stays until reboot", s.green}
 		case o.Foreign != "":
 			result = cell{"another program set it to " + words.Value(o.Foreign) + "; left alone", s.yellow}
+		case !o.Restored && o.Change.Note == "undone": // by an earlier command, or it would be restored
+			result = cell{"undone already", s.yellow}
 		case !o.Restored && o.Change.Note != "":
 			result = cell{o.Change.Note, s.yellow}
 		case !o.Restored:
@@ -241,10 +271,11 @@ func Knobs(w io.Writer, d *report.KnobsDocument, s Style) error {
 }
 
 // settings prints the values of a host, one KNOB=VALUE a line, quoted for a shell. What set does
-// not take stands behind the mark of a shell's comment: titles, the lines of files that set a value
-// at the start, values outside of the range, and values that could not be read. Of several knobs it
-// only counts the last kind, because most hosts lack most knobs. A comment that does not fit the
-// terminal has a line of its own above: a broken setting could not be copied.
+// not take stands behind the mark of a shell's comment: titles, the lines of files that set a
+// value at the start, values outside of the range or read-only here, and values that could not be
+// read. Of several knobs it only counts the last kind, because most hosts lack most knobs. A
+// comment that does not fit the terminal has a line of its own above: a broken setting could not
+// be copied.
 func (p *printer) settings(knobs []report.KnobEntry, one bool) {
 	type line struct{ setting, note string }
 	var lines []line
@@ -271,6 +302,8 @@ func (p *printer) settings(knobs []report.KnobEntry, one bool) {
 			title = "" // once for all interfaces, queues and interrupts
 			if _, err := k.Normalize(*c.Value); err != nil {
 				l.setting, notes = "# "+l.setting, append(notes, "set does not take this value")
+			} else if c.ReadOnly != "" {
+				l.setting, notes = "# "+l.setting, append(notes, c.ReadOnly)
 			}
 			notes = slices.DeleteFunc(notes, func(s string) bool { return s == "" })
 			if len(notes) > 0 {
@@ -290,7 +323,14 @@ func (p *printer) settings(knobs []report.KnobEntry, one bool) {
 			for _, part := range broken(strings.TrimPrefix(l.note, "# "), p.s.textWidth()-2) {
 				p.exact("%s", p.s.dim("# "+part))
 			}
-			p.exact("%s", l.setting)
+			rest, comment := strings.CutPrefix(l.setting, "# ")
+			if !comment {
+				p.exact("%s", l.setting)
+				continue
+			}
+			for _, part := range broken(rest, p.s.lineWidth()-2) {
+				p.exact("# %s", part)
+			}
 		}
 	}
 	if unread > 0 {

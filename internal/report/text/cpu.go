@@ -10,6 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/processors"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/words"
 )
 
 // How much of a triage fits one screen: hosts have hundreds of processors, and idle ones look the
@@ -60,7 +61,7 @@ func (p *printer) cpuTable(t *processors.Triage) {
 	p.line("")
 	table := newTable(">CPU", "mostly", ">user", ">system", ">softirq", ">irq", ">steal", ">idle", ">interrupts/s",
 		">packets/s", ">dropped")
-	share := func(r float64) string { return strconv.FormatFloat(100*r, 'f', 0, 64) + "%" }
+	share := func(r float64) string { return strings.Replace(words.Percent(r), " ", "", 1) }
 	for _, c := range t.CPUs[:min(len(t.CPUs), cpuLines)] {
 		table.row(strconv.Itoa(c.CPU), c.Class, share(c.User), share(c.System), share(c.SoftIRQ), share(c.IRQ),
 			share(c.Steal), share(c.Idle),

@@ -58,7 +58,7 @@ func measured(tests []report.DiagnoseTest) string {
 	var all []string
 	for _, t := range tests {
 		if t.Test == traffic.Stream && t.Probe == "" {
-			all = append(all, directionText(t.Result)+" "+resultText(t.Result))
+			all = append(all, report.Direction(t.Result)+" "+resultText(t.Result))
 		}
 	}
 	if len(all) == 0 {
@@ -127,7 +127,7 @@ func (p *printer) finding(f evidence.Finding, verbose bool) {
 // title prints the head of a finding. Confidence is a whole percentage: a judgement has no tenths.
 func (p *printer) title(f evidence.Finding) {
 	p.line("%s  %s", p.severity(f.Severity, string(f.Code)),
-		p.s.dim(fmt.Sprintf("%s · %s · %.0f %% sure", f.Severity, f.Where, 100*f.Confidence)))
+		p.s.dim(fmt.Sprintf("%s · %s · %s sure", f.Severity, f.Where, words.Percent(f.Confidence))))
 	p.wrapped("  ", f.Title)
 }
 
@@ -156,7 +156,7 @@ func (p *printer) blind(all []diagnose.Blind, verbose bool) {
 	for _, b := range shown {
 		costs := ""
 		if len(b.Of) > 0 {
-			costs = fmt.Sprintf("%.0f %% less sure", 100*b.Lowers)
+			costs = words.Percent(b.Lowers) + " less sure"
 		}
 		t.row(b.What, cell{costs, p.s.dim}, cell{b.Why, p.s.dim})
 	}

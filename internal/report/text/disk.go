@@ -78,7 +78,7 @@ func (p *printer) diskLayers(s storage.Subject) {
 				about = append(about, fmt.Sprintf("scheduler %s", q.Scheduler))
 			}
 			if q.Requests > 0 {
-				about = append(about, fmt.Sprintf("%d requests", q.Requests))
+				about = append(about, unit.Counted(q.Requests, "request"))
 			}
 			about = append(about, "read-ahead "+unit.Bytes(q.ReadAheadBytes).String())
 			if q.WriteCache != "" {
@@ -86,7 +86,7 @@ func (p *printer) diskLayers(s storage.Subject) {
 			}
 		}
 		if l.Errors > 0 {
-			about = append(about, fmt.Sprintf("%d errors", l.Errors))
+			about = append(about, unit.Counted(l.Errors, "error"))
 		}
 		t.row(l.Kind, l.Name, strings.Join(about, " · "))
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -45,7 +46,7 @@ func Firewall(w io.Writer, d *report.FirewallDocument, s Style) error {
 		t := newTable("table", "chain", "position", "hits", "share of looks", "rule")
 		t.wrap = true
 		for _, r := range d.Costly {
-			t.row(r.Table, r.Chain, strconv.Itoa(r.Position), decimal(r.Hits), fmt.Sprintf("%.1f %%", r.Share*100), r.Text)
+			t.row(r.Table, r.Chain, strconv.Itoa(r.Position), decimal(r.Hits), unit.FormatPercent(r.Share), r.Text)
 		}
 		t.print(p, "  ")
 		p.line("")
@@ -87,8 +88,12 @@ func FirewallTrace(w io.Writer, d *report.FirewallTraceDocument, s Style) error 
 		if h.Verdict != "accept" {
 			verdict = s.red(h.Verdict)
 		}
-		p.line("%s (%s): %s by %s after %d rules and %d lookups; %d counters increase", h.Name, h.Program, verdict, h.By,
-			h.Rules, h.Lookups, h.Counters)
+		increase := "increase"
+		if h.Counters == 1 {
+			increase = "increases"
+		}
+		p.line("%s (%s): %s by %s after %s and %s; %s %s", h.Name, h.Program, verdict, h.By,
+			unit.Counted(h.Rules, "rule"), unit.Counted(h.Lookups, "lookup"), unit.Counted(h.Counters, "counter"), increase)
 		t := newTable()
 		t.wrap = true
 		for _, r := range h.Matched {

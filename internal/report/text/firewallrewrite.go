@@ -34,7 +34,7 @@ func oneRewrite(p *printer, r *report.FirewallRewrite) {
 		p.head("A packet meets " + decimal(r.After) + " rules instead of " + decimal(r.Before) + " (" +
 			r.Program + "), " + by)
 		for _, c := range r.Changed {
-			p.line("  %s %s: %d rules before, %d after", c.Table, c.Chain, c.Before, c.After)
+			p.line("  %s %s: %s before, %d after", c.Table, c.Chain, unit.Counted(c.Before, "rule"), c.After)
 		}
 		answer := s.green("equal")
 		if !r.Proof.Equal {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/words"
 )
 
 // labColumns aligns the lines of scenarios, each of which is printed as it finishes. A table would
@@ -98,8 +99,8 @@ func replay(r *report.LabReplay) []string {
 		first += fmt.Sprintf(": ×%.3g there", r.After/r.Before)
 	}
 	if g := r.Confirmed; g != nil && g.Ratio > 0 {
-		first += fmt.Sprintf("; ×%.3g here, ×%.3g to ×%.3g with %.0f %% confidence", g.Ratio, g.Low, g.High,
-			100*g.Confidence)
+		first += fmt.Sprintf("; ×%.3g here, ×%.3g to ×%.3g with %s confidence", g.Ratio, g.Low, g.High,
+			words.Percent(g.Confidence))
 	}
 	lines := []string{first}
 	for _, t := range r.Trials {

@@ -53,7 +53,7 @@ func (p *printer) tests(tests []traffic.Result) {
 		if r.RetransmitsTotal != nil {
 			resent = unit.FormatCount(float64(*r.RetransmitsTotal))
 		}
-		t.row(r.Test, directionText(r), streams, unit.FormatSeconds(r.DurationSeconds), cell{resultText(r), p.s.bold},
+		t.row(r.Test, report.Direction(r), streams, unit.FormatSeconds(r.DurationSeconds), cell{resultText(r), p.s.bold},
 			p50, p99, resent,
 			costText(r, r.Ends.Local), costText(r, r.Ends.Remote))
 	}
@@ -63,7 +63,7 @@ func (p *printer) tests(tests []traffic.Result) {
 	var warnings []string
 	for _, r := range tests {
 		for _, warning := range r.Warnings {
-			text := fmt.Sprintf("%s %s: %s", r.Test, directionText(r), warning)
+			text := fmt.Sprintf("%s %s: %s", r.Test, report.Direction(r), warning)
 			if strings.HasPrefix(warning, string(r.Test)+" ") {
 				text = warning // of one phase of a load, which it names
 			}
@@ -85,7 +85,7 @@ func (p *printer) losses(tests []traffic.Result) {
 			if l.Place == drops.OnPath && r.Ends.Remote.Host == "" {
 				place = "path or far end" // the server of another program has neither name nor counters
 			}
-			t.row(r.Test, directionText(r), "", place, unit.FormatCount(float64(l.Packets)), l.Source)
+			t.row(r.Test, report.Direction(r), "", place, unit.FormatCount(float64(l.Packets)), l.Source)
 		}
 		// The search for the path MTU sends packets that do not fit on purpose; the counters on
 		// their way would list them again.
@@ -97,7 +97,7 @@ func (p *printer) losses(tests []traffic.Result) {
 			end  traffic.End
 		}{{"near", r.Ends.Local}, {"far", r.Ends.Remote}} {
 			for _, drop := range e.end.Drops {
-				t.row(r.Test, directionText(r), e.name, drop.Place, unit.FormatCount(float64(drop.Total)), "")
+				t.row(r.Test, report.Direction(r), e.name, drop.Place, unit.FormatCount(float64(drop.Total)), "")
 			}
 		}
 	}
@@ -107,14 +107,6 @@ func (p *printer) losses(tests []traffic.Result) {
 	p.line("")
 	p.head("WHERE PACKETS WERE LOST")
 	t.print(p, "  ")
-}
-
-// directionText names the direction; request/response and ping use both.
-func directionText(r traffic.Result) string {
-	if r.Test == traffic.Stream || r.Test == traffic.UDP || r.Test == traffic.Burst {
-		return string(r.Direction)
-	}
-	return "both"
 }
 
 // resultText returns the main result of a test.

@@ -69,7 +69,7 @@ func (p *printer) comparisons(all []traffic.Comparison) {
 		if c.Low > 0 && c.Spread != "exact" {
 			interval = words.Interval(tune.Effect{Ratio: c.Ratio, Low: c.Low, High: c.High})
 		}
-		t.row(c.Test, directionText(traffic.Result{Test: c.Test, Direction: c.Direction}), figureText(c, c.Before),
+		t.row(c.Test, report.Direction(traffic.Result{Test: c.Test, Direction: c.Direction}), figureText(c, c.Before),
 			figureText(c, c.After), effect, interval, verdict)
 	}
 	t.print(p, "  ")
@@ -101,7 +101,11 @@ func (p *printer) gate(g *report.MeasureGate) {
 		p.wrapped("  ", fmt.Sprintf("at least %s", unit.BitRate(g.FailBelow)))
 	}
 	if b := g.Baseline; b != nil {
-		p.wrapped("  ", fmt.Sprintf("not proven more than %s worse than %s of %s", unit.FormatPercent(*g.Tolerance), b.Source,
+		tolerance := 0.0
+		if g.Tolerance != nil {
+			tolerance = *g.Tolerance
+		}
+		p.wrapped("  ", fmt.Sprintf("not proven more than %s worse than %s of %s", unit.FormatPercent(tolerance), b.Source,
 			b.Time.UTC().Format(time.DateTime)))
 		p.comparisons(g.Comparisons)
 	}

@@ -40,7 +40,7 @@ func (p *printer) nfsMount(m nfs.Mount) {
 	if m.Protocol != "" {
 		about = append(about, m.Protocol)
 	}
-	about = append(about, fmt.Sprintf("%d connections", m.Connections))
+	about = append(about, unit.Counted(m.Connections, "connection"))
 	if m.ReadSize > 0 {
 		about = append(about, fmt.Sprintf("rsize %s, wsize %s", unit.Bytes(m.ReadSize), unit.Bytes(m.WriteSize)))
 	}

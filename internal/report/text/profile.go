@@ -239,8 +239,8 @@ func profileNotes(p *printer, d *profile.Profile) {
 			share(d.Unresolved, d.Kernel))
 	}
 	if d.Lost > 0 || d.Throttled > 0 || d.StacksCut > 0 {
-		note("The kernel lost %d samples and stopped the event %d times; %d stacks were cut to their leaf.", d.Lost,
-			d.Throttled, d.StacksCut)
+		note("The kernel lost %s and stopped the event %s; the stacks of %s were cut.", unit.Counted(d.Lost, "sample"),
+			unit.Counted(d.Throttled, "time"), unit.Counted(d.StacksCut, "sample"))
 	}
 	if d.RunningRatio > 0 && d.RunningRatio < 0.999 {
 		note("The event counted for %s of the time: others shared the counters.", unit.FormatPercent(d.RunningRatio))
@@ -316,7 +316,7 @@ func compared(of string, v float64) string {
 		}
 		return nanos(v)
 	}
-	return fmt.Sprintf("%.2f %%", 100*v)
+	return strings.TrimPrefix(unit.FormatDifference(v, 2), "+")
 }
 
 // Rows of exact counts that the text shows.

@@ -37,7 +37,7 @@ func Resolver(w io.Writer, d *report.ResolverDocument, s Style) error {
 		name string
 		n    uint64
 	}{{"late", d.Late}, {"twice", d.Duplicates}, {"truncated", d.Truncated}, {"without EDNS", d.NoEDNS},
-		{"port closed", d.Refused}, {"dropped here", d.SocketDrops}} {
+		{"port closed", d.Refused}, {"interrupted", d.Interrupted}, {"dropped here", d.SocketDrops}} {
 		if c.n > 0 {
 			t.row(c.name, unit.FormatCount(float64(c.n)))
 		}
@@ -47,7 +47,7 @@ func Resolver(w io.Writer, d *report.ResolverDocument, s Style) error {
 	}
 	var codes []string
 	for _, c := range d.Codes {
-		codes = append(codes, fmt.Sprintf("%s %s", c.Code, unit.FormatPercent(float64(c.Total)/float64(d.Answers))))
+		codes = append(codes, fmt.Sprintf("%s %s", c.Code, unit.FormatPercent(ratio(c.Total, d.Answers))))
 	}
 	t.row("codes", strings.Join(codes, " · "))
 	if d.CacheHitRatio != nil {
@@ -77,7 +77,8 @@ func resolverLoad(d *report.ResolverDocument) string {
 	default:
 		mode = "open loop at " + perSecond(d.Target)
 	}
-	return fmt.Sprintf("%s for %s, %d sockets, %s", mode, unit.FormatSeconds(d.DurationSeconds), d.Sockets, d.Method)
+	return fmt.Sprintf("%s for %s, %s, %s", mode, unit.FormatSeconds(d.DurationSeconds),
+		unit.Counted(d.Sockets, "socket"), d.Method)
 }
 
 // perSecond is a rate of queries.

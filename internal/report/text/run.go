@@ -72,7 +72,7 @@ func describeDatagrams(add describer, d traffic.Datagrams, up, down float64) {
 		text += fmt.Sprintf("%d sent, %d received, %d lost (%s)", c.Sent, c.Received, c.Lost,
 			unit.FormatPercent(ratio(c.Lost, c.Sent)))
 		if c.Duplicates != nil {
-			text += fmt.Sprintf(", %d duplicates", *c.Duplicates)
+			text += ", " + unit.Counted(*c.Duplicates, "duplicate")
 		}
 		if c.Reordered != nil {
 			text += fmt.Sprintf(", %d out of order", *c.Reordered)
@@ -123,7 +123,7 @@ func describeOneWay(add describer, o traffic.OneWayResult, hops *traffic.HopCoun
 			parts = append(parts, fmt.Sprintf("%d lost", *w.Lost))
 		}
 		if hops > 0 {
-			parts = append(parts, fmt.Sprintf("%d hops", hops))
+			parts = append(parts, unit.Counted(hops, "hop"))
 		}
 		if len(parts) > 0 {
 			add(name, "%s", strings.Join(parts, "; "))
@@ -236,7 +236,7 @@ func curve(values []float64, highest float64, width int) string {
 func describePacing(add describer, c traffic.Pacing) {
 	text := fmt.Sprintf("%s asked for, %s sent", unit.BitRate(c.TargetBitsPerSec), unit.BitRate(c.AchievedBitsPerSec))
 	if c.TargetBitsPerSec > 0 {
-		text += fmt.Sprintf(" (%+.2f %%)", 100*(c.AchievedBitsPerSec/c.TargetBitsPerSec-1))
+		text += " (" + unit.FormatDifference(c.AchievedBitsPerSec/c.TargetBitsPerSec-1, 2) + ")"
 	}
 	if c.Method != "" {
 		text += ", paced by " + pacerText(c.Method)
@@ -275,8 +275,9 @@ func describeConfidence(add describer, r traffic.Result, c traffic.Confidence) {
 	if !c.Reached {
 		end = "; the interval did not become narrow enough within the allowed rounds"
 	}
-	add("confidence", "%s on average, 95 %% interval %s to %s (±%s) over %d rounds%s",
-		show(c.Mean), show(c.Low), show(c.High), unit.FormatPercent(c.HalfWidthRatio), c.Rounds, end)
+	add("confidence", "%s on average, 95 %% interval %s to %s (±%s) over %s%s",
+		show(c.Mean), show(c.Low), show(c.High), unit.FormatPercent(c.HalfWidthRatio),
+		unit.Counted(c.Rounds, "round"), end)
 }
 
 // describeRun describes how the test ran and what it cost.

@@ -13,7 +13,7 @@ import (
 func Runs(w io.Writer, d *report.RunsDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	if len(d.Runs) == 0 {
-		p.line("no runs are stored yet: linerate tune TARGET stores each one")
+		p.line("no runs of tune are stored yet; linerate report --measurements lists what measure stored")
 		return p.err
 	}
 	t := newTable("run", "result", ">gain", "interval", "goal", "target", "kept")

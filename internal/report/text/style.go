@@ -310,7 +310,7 @@ func (t *table) printFolded(p *printer, indent string, head []cell, widths []int
 				continue
 			}
 			if len(rest) > 0 {
-				rest = append(rest, cell{"·", p.s.dim})
+				rest = append(rest, cell{separator, p.s.dim})
 			}
 			if i < len(head) && head[i].text != "" {
 				rest = append(rest, head[i])
@@ -323,18 +323,29 @@ func (t *table) printFolded(p *printer, indent string, head []cell, widths []int
 	}
 }
 
+// separator stands between two values of one row.
+const separator = "·"
+
 // filled sets texts one behind the other in lines of at most width columns, broken at blanks; a
-// longer word gets a line of its own.
+// longer word gets a line of its own. A separator stays behind the word before it, or goes.
 func filled(texts []cell, width int) []string {
 	var lines []string
 	used := width
-	for _, c := range texts {
-		for _, word := range strings.Fields(c.text) {
+	for i, c := range texts {
+		words := strings.Fields(c.text)
+		for j, word := range words {
 			n := utf8.RuneCountInString(word)
+			wanted := n
+			if j == len(words)-1 && i+1 < len(texts) && texts[i+1].text == separator {
+				wanted += 2
+			}
 			if c.paint != nil {
 				word = c.paint(word)
 			}
-			if used+1+n > width && (len(lines) == 0 || c.text != "·") {
+			if c.text == separator && used+1+n > width {
+				continue // the end of the line separates as well
+			}
+			if used+1+wanted > width {
 				lines, used = append(lines, word), n
 				continue
 			}

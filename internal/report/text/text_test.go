@@ -141,8 +141,8 @@ var errNoText = errors.New("no text")
 
 // withoutText are the documents whose commands print another text: a line to paste, a file, an
 // error, a screen, a version.
-var withoutText = []string{"serve", "export", "boot-recovery", "error", "agent", "hub-check", "switch", "version",
-	"line-interval", "line-event", "line-result", "line-error"}
+var withoutText = []string{"lab-up", "serve", "export", "boot-recovery", "error", "agent", "hub-check", "switch",
+	"version", "line-interval", "line-event", "line-result", "line-error"}
 
 // TestTexts checks that the text of every document equals its golden file, that colour changes only
 // the colour, and that a broken pipe is an error.
@@ -306,3 +306,22 @@ var oneWord = regexp.MustCompile(`^ *(\S+|'[^']*')$|^[-+@]|^from here: |^ *LINER
 
 // drawn matches a bar or a curve, whose length depends on the width.
 var drawn = regexp.MustCompile(`^[#▁-█]+$`)
+
+// TestSeparatorStaysBehindItsWord prints every document at every width from 40 columns on: no line
+// holds only the point between two values.
+func TestSeparatorStaysBehindItsWord(t *testing.T) {
+	for _, d := range reporttest.Documents(t) {
+		for width := 40; width <= 110; width += 3 {
+			var out bytes.Buffer
+			if err := show(&out, d.Name, d.Doc, text.Style{Width: width}); err != nil {
+				break // TestTexts has said why
+			}
+			for line := range strings.Lines(out.String()) {
+				if strings.TrimSpace(line) == "·" {
+					t.Errorf("%s at %d columns: a point alone", d.Name, width)
+					break
+				}
+			}
+		}
+	}
+}

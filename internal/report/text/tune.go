@@ -61,6 +61,18 @@ func Tune(w io.Writer, d *report.TuneDocument, s Style) error {
 		p.left(d.Changes)
 		p.line("  %s", s.dim("linerate undo --run "+cmp.Or(d.Run, "RUN")+" undoes them at both ends"))
 	}
+	if len(d.PossiblyCommitted) > 0 && d.FarUndone == nil {
+		p.line("")
+		p.head("PERHAPS IN FORCE")
+		t := newTable()
+		t.wrap = true
+		for _, c := range d.PossiblyCommitted {
+			t.row(c.ID, fmt.Sprintf("%s %s %s → %s", c.Side, c.Knob, words.Value(c.From), words.Value(c.To)))
+		}
+		t.print(p, "  ")
+		p.wrapped("  ", "The host was asked to commit, and the run ended before the answer came.")
+		p.line("  %s", s.dim("linerate undo --run "+cmp.Or(d.Run, "RUN")+" takes back what is in force at either end"))
+	}
 	p.notes("WARNINGS", d.Warnings)
 	if d.Run != "" {
 		p.line("")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/words"
 )
 
 // TuneMatrix writes a row for each case, then why some are not tuned, and one line for scripts at
@@ -40,7 +41,7 @@ func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 		}
 		share := "–"
 		if c.Share != nil {
-			share = fmt.Sprintf("%.0f %%", 100**c.Share)
+			share = words.Percent(*c.Share)
 		}
 		t.row(caseName(c.Scenario, c.Level), figureOr(c.Healthy, c.Unit), figureOr(c.Before, c.Unit),
 			figureOr(c.After, c.Unit), cell{share, paint},

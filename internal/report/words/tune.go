@@ -31,7 +31,11 @@ func Headline(d *report.TuneDocument) (verdict, sentence string) {
 	case d.Unreliable:
 		sentence = Sentence(d.Reason, "The measurements are too noisy to prove anything.")
 	default:
-		sentence = Sentence(d.Reason, fmt.Sprintf("None of %d trials was proven to help.", len(d.Trials)))
+		none := fmt.Sprintf("None of %d trials was proven to help.", len(d.Trials))
+		if len(d.Trials) == 1 {
+			none = "The trial was not proven to help."
+		}
+		sentence = Sentence(d.Reason, none)
 	}
 	return capital(result), sentence
 }

@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -29,6 +30,8 @@ func Times(x float64) string {
 		return "from nothing"
 	case stats.ToNothing(x):
 		return "to nothing"
+	case x < 0.01:
+		return fmt.Sprintf("×%.2g", x) // three decimals would leave nothing of it
 	case x < 2:
 		return fmt.Sprintf("×%.3f", x)
 	case x < 100:
@@ -64,7 +67,12 @@ func Interval(e tune.Effect) string {
 // Numbers from JSON are always float64. An unknown unit follows the number unchanged.
 func Evidence(e evidence.Evidence) string {
 	switch v := e.Value.(type) {
+	case nil:
+		return ""
 	case float64:
+		if math.Abs(v) >= beyond {
+			return strings.TrimSpace(fmt.Sprintf("%.3g %s", v, strings.ReplaceAll(e.Unit, "_", " ")))
+		}
 		switch e.Unit {
 		case "bits_per_second":
 			return unit.BitRate(v).String()
@@ -99,6 +107,19 @@ func Count(n int) string {
 		return ""
 	}
 	return fmt.Sprint(n)
+}
+
+// Percent returns a ratio as a whole percentage. What is not all is never 100 %, and what is there
+// is never 0 %.
+func Percent(ratio float64) string {
+	switch percent := math.Round(100 * ratio); {
+	case percent >= 100 && ratio < 1:
+		return ">99 %"
+	case percent <= 0 && ratio > 0:
+		return "<1 %"
+	default:
+		return fmt.Sprintf("%.0f %%", percent+0) // +0 turns -0 into 0
+	}
 }
 
 // Budget returns a time in seconds as flags take it: 4m30s, 5m.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
@@ -50,12 +51,37 @@ func TestEffects(t *testing.T) {
 		{tune.Effect{Ratio: 1 / all, Low: 1 / all, High: 1 / all}, "to nothing", ""},
 		{tune.Effect{Ratio: 0.01, Low: 1 / all, High: 0.5}, "×0.010", "×0.500 or less"},
 		{tune.Effect{Ratio: 1, Low: 1 / all, High: all}, "×1.000", ""},
+		{tune.Effect{Ratio: 0.0004, Low: 0.00012, High: 0.0031}, "×0.0004", "×0.00012 to ×0.0031"},
 		{tune.Effect{Ratio: 2e6, Low: 1.5e6, High: 3e6}, "×2.00 M", "×1.50 M to ×3.00 M"},
 	} {
 		if times, interval := words.Times(tc.effect.Ratio), words.Interval(tc.effect); times != tc.times ||
 			interval != tc.interval {
 			t.Errorf("%+v: %q, %q; want %q, %q", tc.effect, times, interval, tc.times, tc.interval)
 		}
+	}
+}
+
+// TestPercent checks that a rounded share keeps its meaning.
+func TestPercent(t *testing.T) {
+	for ratio, want := range map[float64]string{0: "0 %", 0.004: "<1 %", 0.006: "1 %", 0.5: "50 %", 0.994: "99 %",
+		0.9997: ">99 %", 1: "100 %", 1.2: "120 %", -0.002: "0 %", -0.1: "-10 %"} {
+		if got := words.Percent(ratio); got != want {
+			t.Errorf("%v: %q, want %q", ratio, got, want)
+		}
+	}
+}
+
+// TestEvidence checks values that no host has and a document may claim: their text stays short, and
+// a size does not turn negative.
+func TestEvidence(t *testing.T) {
+	for of, want := range map[string]string{"bits_per_second": "1e+300 bits per second", "bytes": "1e+300 bytes",
+		"seconds": "1e+300 seconds", "ratio": "1e+300 ratio", "packets": "1e+300 packets", "": "1e+300"} {
+		if got := words.Evidence(evidence.Evidence{Value: 1e300, Unit: of}); got != want {
+			t.Errorf("%s: %q, want %q", of, got, want)
+		}
+	}
+	if got := words.Evidence(evidence.Evidence{Value: 0.9997, Unit: "ratio"}); got != "99.97 %" {
+		t.Errorf("%q", got)
 	}
 }
 

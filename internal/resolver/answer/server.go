@@ -9,7 +9,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -20,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/linerate/linerate/internal/kernel/incoming"
 	"github.com/linerate/linerate/internal/resolver/message"
 )
 
@@ -41,6 +41,9 @@ type Server struct {
 	other    *net.UDPConn // answers from another port are sent from here
 	tcp, tls net.Listener
 
+	stop context.CancelFunc // ends rests of the loops
+	late chan struct{}      // has one for each answer that waits
+
 	mu    sync.Mutex // guards what follows
 	count uint64
 	stall time.Time // when it begins; zero: no query yet
@@ -54,7 +57,9 @@ func Start(o Options) (_ *Server, err error) {
 	if o.TTL == 0 {
 		o.TTL = 60
 	}
-	s := &Server{o: o, conns: map[net.Conn]bool{}}
+	s := &Server{o: o, conns: map[net.Conn]bool{}, late: make(chan struct{}, mostLate)}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
 			_ = s.Close() // the first error explains
@@ -68,7 +73,8 @@ func Start(o Options) (_ *Server, err error) {
 	if s.other, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(at.Addr(), 0))); err != nil {
 		return nil, fmt.Errorf("answer from another port of %s: %w", at.Addr(), err)
 	}
-	if s.tcp, err = net.Listen("tcp", at.String()); err != nil {
+	// Not net.Listen, which opens a socket of Multipath TCP (Go 1.24).
+	if s.tcp, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at)); err != nil {
 		return nil, fmt.Errorf("answer on %s: %w", at, err)
 	}
 	if o.ListenTLS.IsValid() {
@@ -76,15 +82,16 @@ func Start(o Options) (_ *Server, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s.tls, err = tls.Listen("tcp", o.ListenTLS.String(), &tls.Config{Certificates: []tls.Certificate{certificate},
-			NextProtos: []string{"dot"}, MinVersion: tls.VersionTLS12})
+		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(o.ListenTLS))
 		if err != nil {
 			return nil, fmt.Errorf("answer on %s: %w", o.ListenTLS, err)
 		}
-		s.group.Go(func() { s.accept(s.tls) })
+		s.tls = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate},
+			NextProtos: []string{"dot"}, MinVersion: tls.VersionTLS12})
+		s.group.Go(func() { s.accept(ctx, s.tls) })
 	}
-	s.group.Go(s.answerUDP)
-	s.group.Go(func() { s.accept(s.tcp) })
+	s.group.Go(func() { s.answerUDP(ctx) })
+	s.group.Go(func() { s.accept(ctx, s.tcp) })
 	return s, nil
 }
 
@@ -125,6 +132,7 @@ func (s *Server) Queries() uint64 {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.ended = true
+	s.stop()
 	for c := range s.conns {
 		_ = c.Close() // its reader ends
 	}
@@ -169,18 +177,38 @@ func (s *Server) arrived() uint64 {
 	return n
 }
 
+// mostLate is how many answers may wait for their time: some 20 MB of them.
+const mostLate = 1 << 16
+
+// later sends an answer after a time. While too many wait the server reads no further query. It
+// returns false when the server ends.
+func (s *Server) later(ctx context.Context, wait time.Duration, send func()) bool {
+	select {
+	case s.late <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	time.AfterFunc(wait, func() {
+		send()
+		<-s.late
+	})
+	return true
+}
+
 // answerUDP answers datagrams.
-func (s *Server) answerUDP() {
+func (s *Server) answerUDP(ctx context.Context) {
 	in := make([]byte, 4096)
 	out := make([]byte, 0, 4096)
+	var retry incoming.Retry
 	for {
 		n, from, err := s.udp.ReadFromUDPAddrPort(in)
 		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
+			if retry.After(ctx, err) != nil {
 				return
 			}
-			continue // an ICMP message about an earlier answer
+			continue
 		}
+		retry.Done()
 		q, err := message.ParseQuery(in[:n])
 		if err != nil {
 			continue
@@ -196,18 +224,17 @@ func (s *Server) answerUDP() {
 				continue
 			}
 			m := append([]byte(nil), r.m...)
-			time.AfterFunc(wait, func() { _, _ = conn.WriteToUDPAddrPort(m, from) })
+			if !s.later(ctx, wait, func() { _, _ = conn.WriteToUDPAddrPort(m, from) }) {
+				return
+			}
 		}
 	}
 }
 
 // accept answers on connections.
-func (s *Server) accept(l net.Listener) {
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
+func (s *Server) accept(ctx context.Context, l net.Listener) {
+	// Its error is the end of the listener, which only Close closes.
+	_ = incoming.Connections(ctx, l.Accept, nil, func(conn net.Conn) {
 		s.mu.Lock()
 		ended := s.ended
 		s.conns[conn] = true
@@ -216,12 +243,12 @@ func (s *Server) accept(l net.Listener) {
 			_ = conn.Close() // nothing was written
 			return
 		}
-		s.group.Go(func() { s.answerStream(conn) })
-	}
+		s.group.Go(func() { s.answerStream(ctx, conn) })
+	})
 }
 
 // answerStream answers the queries of one connection.
-func (s *Server) answerStream(conn net.Conn) {
+func (s *Server) answerStream(ctx context.Context, conn net.Conn) {
 	defer func() {
 		_ = conn.Close() // the client reads what was written, or has gone
 		s.mu.Lock()
@@ -252,10 +279,10 @@ func (s *Server) answerStream(conn net.Conn) {
 				defer write.Unlock()
 				_, _ = conn.Write(framed) // the reader sees the end of the connection
 			}
-			if wait := s.o.Delay + reply.wait; wait > 0 {
-				time.AfterFunc(wait, send)
-			} else {
+			if wait := s.o.Delay + reply.wait; wait == 0 {
 				send()
+			} else if !s.later(ctx, wait, send) {
+				return
 			}
 		}
 	}

@@ -56,5 +56,6 @@
 // HTTPS, goroutines read and write single messages: a query leaves when the write begins, and an
 // arrival is when the read returned. Without the kernel's reports (before Linux 4.6) a query leaves
 // when the system call begins. Certificates are not verified unless a server name is given: the
-// answer is measured, not believed. DNS over QUIC is not supported.
+// answer is measured, not believed. Requests that a server of HTTPS gives back with GOAWAY are
+// lost: they are not sent again. DNS over QUIC is not supported.
 package load

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,17 +26,23 @@ type httpsChannel struct {
 	decode *hpack.Decoder
 	status string // of the headers being decoded
 
-	mu      sync.Mutex // guards the fields below, and writing
+	used int64 // octets of answers since the window was opened last
+
+	mu      sync.Mutex // guards the fields below
 	path    string
 	host    string
 	next    uint32 // stream
 	streams map[uint32]*stream
 	out     []byte
-	window  int64 // octets that the connection may still carry to the server
-	initial int64 // of each stream
-	most    int   // streams at a time
+	spare   []byte // memory for the next ones
+	owed    int    // octets of out that the server's frames asked for
+	writing bool   // a goroutine writes, also what is added to out meanwhile
+	window  int64  // octets that the connection may still carry to the server
+	initial int64  // of each stream
+	most    int    // streams at a time
 	changed *sync.Cond
 	broken  error
+	leaving bool // the server takes no further requests
 	patient time.Duration
 }
 
@@ -68,12 +75,18 @@ const (
 	mostFrame     = 1 << 14 // RFC 9113 §4.2, which we do not raise
 	ourWindow     = 1 << 30
 	mostHeaders   = 1 << 16
+	mostOwed      = 1 << 16
 	headerOctets  = 9
 	commonStreams = 100 // until the server's settings arrive, as RFC 9113 §6.5.2 recommends at least
 )
 
 // errHTTP is wrapped by errors about what a server sent.
 var errHTTP = errors.New("unexpected http/2")
+
+// statusError is a request that the server refused, with the status that it gave.
+type statusError string
+
+func (s statusError) Error() string { return fmt.Sprintf("http status %.3q", string(s)) }
 
 func dialHTTPS(ctx context.Context, o Options) (channel, error) {
 	conn, err := dialSecure(ctx, o, "h2")
@@ -127,7 +140,6 @@ func appendFrame(b []byte, kind, flags byte, stream uint32, payload []byte) []by
 func (h *httpsChannel) send(queries [][]byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.out = h.out[:0]
 	for _, q := range queries {
 		if len(h.streams) >= h.most || h.window < int64(len(q)) {
 			if err := h.flush(); err != nil {
@@ -143,6 +155,8 @@ func (h *httpsChannel) send(queries [][]byte) error {
 		switch {
 		case h.broken != nil:
 			return h.broken
+		case h.leaving: // lost, like those that are on the way
+			return h.flush()
 		case len(h.streams) >= h.most || h.window < int64(len(q)) || h.initial < int64(len(q)):
 			return fmt.Errorf("%w: the server accepts no further request", errHTTP)
 		}
@@ -169,23 +183,40 @@ func (h *httpsChannel) request(q []byte) {
 	h.next += 2
 }
 
-// flush writes what is pending.
+// flush writes what is pending. It does not hold the lock meanwhile: a server that waits for its
+// reader reads nothing itself, and the reader needs the lock.
 func (h *httpsChannel) flush() error {
-	if len(h.out) == 0 {
+	if h.writing {
 		return nil
 	}
-	if err := h.conn.SetWriteDeadline(time.Now().Add(h.patient)); err != nil {
-		return err
+	h.writing = true
+	var err error
+	for err == nil && len(h.out) > 0 {
+		out := h.out
+		h.out, h.owed = h.spare[:0], 0
+		h.mu.Unlock()
+		if err = h.conn.SetWriteDeadline(time.Now().Add(h.patient)); err == nil {
+			_, err = h.conn.Write(out)
+		}
+		h.mu.Lock()
+		h.spare = out
 	}
-	_, err := h.conn.Write(h.out)
-	h.out = h.out[:0]
+	h.writing = false
 	return err
 }
 
 // receive returns the body of the next complete answer.
 func (h *httpsChannel) receive() ([]byte, error) {
 	for {
-		m, err := h.frame()
+		var m []byte
+		err := io.EOF
+		if left, leaving := h.left(); left > 0 || !leaving {
+			m, err = h.frame()
+		}
+		var status statusError
+		if errors.As(err, &status) {
+			return nil, err // of one request: the connection goes on
+		}
 		if err != nil {
 			h.mu.Lock()
 			h.broken = err
@@ -227,20 +258,28 @@ func (h *httpsChannel) frame() ([]byte, error) {
 		if err := h.decode.Close(); err != nil {
 			return nil, fmt.Errorf("%w: %w", errHTTP, err)
 		}
-		if h.status != "" && h.status != "200" {
-			return nil, fmt.Errorf("%w: status %s", errHTTP, h.status)
+		switch {
+		case strings.HasPrefix(h.status, "1"): // the final one follows
+			return nil, nil
+		case h.status != "" && h.status != "200": // without one these are trailers
+			h.mu.Lock()
+			delete(h.streams, id) // its query stays without an answer (RFC 8484 §4.2.1)
+			h.mu.Unlock()
+			h.changed.Broadcast()
+			return nil, statusError(h.status)
 		}
 		return h.deliver(id, nil, flags&flagEndStream != 0)
 	case frameData:
-		used := uint32(len(payload))
 		body, err := unpadded(flags, payload, false)
 		if err != nil {
 			return nil, err
 		}
-		if used > 0 {
-			if err := h.reply(appendFrame(nil, frameWindow, 0, 0, binary.BigEndian.AppendUint32(nil, used))); err != nil {
+		if h.used += int64(len(payload)); h.used > ourWindow/2 {
+			opened := binary.BigEndian.AppendUint32(nil, uint32(h.used))
+			if err := h.reply(appendFrame(nil, frameWindow, 0, 0, opened)); err != nil {
 				return nil, err
 			}
+			h.used = 0
 		}
 		return h.deliver(id, body, flags&flagEndStream != 0)
 	case frameReset:
@@ -260,7 +299,20 @@ func (h *httpsChannel) frame() ([]byte, error) {
 			return nil, h.reply(appendFrame(nil, framePing, flagEndStream, 0, payload))
 		}
 	case frameGoAway:
-		return nil, io.EOF
+		if len(payload) < 8 {
+			return nil, io.EOF
+		}
+		// The server still answers what it has begun (RFC 9113 §6.8). nginx goes after 1000 requests.
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.leaving = true
+		for id := range h.streams {
+			if id > binary.BigEndian.Uint32(payload)&(1<<31-1) {
+				delete(h.streams, id)
+			}
+		}
+		h.changed.Broadcast()
+		return nil, h.conn.SetReadDeadline(time.Now().Add(h.patient))
 	case frameWindow:
 		if len(payload) == 4 && id == 0 {
 			h.mu.Lock()
@@ -270,6 +322,13 @@ func (h *httpsChannel) frame() ([]byte, error) {
 		}
 	}
 	return nil, nil
+}
+
+// left returns how many requests wait, and whether the server takes no further ones.
+func (h *httpsChannel) left() (n int, leaving bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.streams), h.leaving
 }
 
 // read reads one frame.
@@ -322,15 +381,25 @@ func (h *httpsChannel) settings(p []byte) {
 	h.changed.Broadcast()
 }
 
-// reply writes a frame that a received one asks for.
+// reply writes a frame that a received one asks for. The reader does not wait for it, so a server
+// that asks on and reads nothing would fill the memory.
 func (h *httpsChannel) reply(frame []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.conn.SetWriteDeadline(time.Now().Add(h.patient)); err != nil {
-		return err
+	if h.owed += len(frame); h.owed > mostOwed {
+		return errors.New("the server asks for replies and reads none")
 	}
-	_, err := h.conn.Write(frame)
-	return err
+	if h.out = append(h.out, frame...); h.writing {
+		return nil
+	}
+	go func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.flush() != nil {
+			_ = h.conn.Close() // its reader ends
+		}
+	}()
+	return nil
 }
 
 // deliver adds to the body of a stream, and returns it when it is complete. An answer with the id
@@ -361,3 +430,5 @@ func (h *httpsChannel) deliver(id uint32, body []byte, end bool) ([]byte, error)
 }
 
 func (h *httpsChannel) close() error { return h.conn.Close() }
+
+func (h *httpsChannel) abort() error { return abortConn(h.conn) }

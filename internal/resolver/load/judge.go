@@ -14,8 +14,9 @@ type judge struct {
 	limit   int  // octets of the largest answer over UDP; 0: any
 	scratch []byte
 	answer  message.Answer
-	recent  float64 // mean latency since sending, in nanoseconds, of some twenty latest answers
-	least   float64 // latency since sending, in nanoseconds
+	whole   []uint64 // a bit for each question that was answered whole; nil: not over UDP, or too many
+	recent  float64  // mean latency since sending, in nanoseconds, of some twenty latest answers
+	least   float64  // latency since sending, in nanoseconds
 	// trace, of tests, gets each accepted answer; nil: none.
 	trace func(id uint16, q query, arrived int64)
 }
@@ -24,8 +25,26 @@ func newJudge(set *names.Set, transport Transport) *judge {
 	j := &judge{set: set, scratch: make([]byte, set.Longest()), edns: set.UDPBytes() > 0}
 	if transport == UDP {
 		j.limit = max(set.UDPBytes(), 512)
+		if set.Len() <= mostFollowed {
+			j.whole = make([]uint64, (set.Len()+63)/64)
+		}
 	}
 	return j
+}
+
+// mostFollowed is how many questions have a bit, 32 kB for each port.
+const mostFollowed = 1 << 18
+
+// limited reports whether an answer is truncated and its question was answered whole before.
+func (j *judge) limited(index uint32) bool {
+	word, bit := int(index/64), uint64(1)<<(index%64)
+	if word >= len(j.whole) { // also a fresh name
+		return false
+	}
+	if !j.answer.Truncated {
+		j.whole[word] |= bit
+	}
+	return j.answer.Truncated && j.whole[word]&bit != 0
 }
 
 // receive takes a message that arrived at a moment (monotonic nanoseconds) into account. It reports
@@ -61,11 +80,13 @@ func (j *judge) receive(m []byte, arrived int64, t *table, c *tally) (ended bool
 		q.state = done // a second one is a duplicate
 		return false
 	}
-	if e, ok := j.set.Expected(q.index); ok {
+	// A truncated answer says only that the whole one needs TCP. Where a load balancer makes it, to
+	// limit the rate, it does not know the code either.
+	if e, ok := j.set.Expected(q.index); ok && !j.answer.Truncated {
 		switch {
 		case e.HasCode && e.Code != j.answer.Code:
 			kind = message.OtherCode
-		case e.Address != nil && !j.answer.Truncated && !j.answer.HasAddress(m, e.Address):
+		case e.Address != nil && !j.answer.HasAddress(m, e.Address):
 			kind = message.OtherContent
 		}
 	}
@@ -76,6 +97,9 @@ func (j *judge) receive(m []byte, arrived int64, t *table, c *tally) (ended bool
 	}
 	c.Answers++
 	c.codes[min(j.answer.Code, codes-1)]++
+	if j.limited(q.index) {
+		c.limited++
+	}
 	if j.answer.Truncated {
 		c.Truncated++
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -25,6 +26,8 @@ type channel interface {
 	// receive returns the next answer, which is valid until the next call.
 	receive() ([]byte, error)
 	close() error
+	// abort closes at once, also while a write waits for the server.
+	abort() error
 }
 
 // dial opens a channel of the options' transport.
@@ -49,6 +52,7 @@ func connectTime(o Options) time.Duration { return max(o.Timeout, time.Second) }
 type links struct {
 	o      Options
 	links  []*link
+	reach  *reach
 	drawer *names.Drawer
 	turn   int
 	sent   uint64
@@ -63,6 +67,8 @@ type link struct {
 	mu      sync.Mutex // guards everything below
 	channel channel    // nil: to be opened
 	carried int        // queries on this channel
+	trying  bool       // a goroutine opens it
+	reach   *reach
 	table   *table
 	judge   *judge
 	tally   *tally
@@ -73,14 +79,15 @@ type link struct {
 }
 
 func newLinks(o Options) (*links, error) {
-	e := &links{o: o, drawer: o.Names.Drawer(0, 1, o.Seed), ended: make(chan struct{}, o.Outstanding)}
+	e := &links{o: o, reach: newReach(), drawer: o.Names.Drawer(0, 1, o.Seed, o.FreshFrom),
+		ended: make(chan struct{}, o.Outstanding)}
 	for range o.Sockets {
 		var secret [2]byte
 		if _, err := crand.Read(secret[:]); err != nil {
 			return nil, fmt.Errorf("choose query ids: %w", err)
 		}
 		e.links = append(e.links, &link{o: o, table: newTable(o.inFlight(o.Sockets), binary.BigEndian.Uint16(secret[:])),
-			judge: newJudge(o.Names, o.Transport), tally: newTally(), ended: e.ended,
+			judge: newJudge(o.Names, o.Transport), tally: newTally(), ended: e.ended, reach: e.reach,
 			memory: make([]byte, mostBurst*o.Names.Longest())})
 	}
 	return e, nil
@@ -100,7 +107,10 @@ func (e *links) method() string {
 
 func (e *links) reporters() int { return 1 }
 
+func (e *links) warnings() []string { return e.reach.warnings() }
+
 func (e *links) close() {
+	e.reach.close()
 	for _, l := range e.links {
 		l.mu.Lock()
 		if l.channel != nil {
@@ -115,20 +125,32 @@ func (e *links) close() {
 
 // run sends until the end of the load and of the wait for its last answers.
 func (e *links) run(ctx context.Context, c clock) (int64, error) {
-	stop := make(chan struct{})
+	stop, all := make(chan struct{}), make(chan int64)
 	var swept sync.WaitGroup
-	swept.Go(func() { e.sweep(stop, c) })
-	err := e.sendAll(ctx, c)
+	swept.Go(func() { e.sweep(all, stop, c) })
+	interrupted := make(chan struct{})
+	proceed := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		for _, l := range e.links {
+			l.interrupt()
+		}
+	})
+	due, err := e.sendAll(ctx, c)
+	all <- c.sendEnd(e.last, due)
 	for err == nil && e.waiting() > 0 {
 		time.Sleep(time.Millisecond)
+	}
+	if !proceed() {
+		<-interrupted // its counts are in the result
 	}
 	close(stop)
 	swept.Wait()
 	return max(e.last, c.start), err
 }
 
-// sendAll sends on one connection after the other.
-func (e *links) sendAll(ctx context.Context, c clock) error {
+// sendAll sends on one connection after the other. It returns when the next query would have been
+// due.
+func (e *links) sendAll(ctx context.Context, c clock) (next int64, err error) {
 	pace := newPacer(e.o.Rate, c.start)
 	for range e.o.Outstanding {
 		e.ended <- struct{}{}
@@ -141,28 +163,29 @@ func (e *links) sendAll(ctx context.Context, c clock) error {
 			select {
 			case <-e.ended:
 			case <-over.C:
-				return nil
+				return next, nil
 			case <-ctx.Done():
-				return nil
+				return next, nil
 			}
 			if int64(sys.Monotonic()) >= c.end {
-				return nil
+				return next, nil
 			}
 			n += e.endedToo()
 		} else {
 			if n, due = pace.burst, pace.due(); due >= c.end {
-				return nil
+				return next, nil
 			}
 			if !sleepUntil(ctx, due) {
-				return nil
+				return next, nil
 			}
 			pace.count++
+			next = pace.due()
 		}
 		if err := e.send(ctx, n, due); err != nil {
-			return err
+			return next, err
 		}
 	}
-	return nil
+	return next, nil
 }
 
 // closedBatch is the most queries that a closed loop writes to one connection at a time.
@@ -237,43 +260,61 @@ func (e *links) waiting() (n int) {
 	return n
 }
 
-// sweep marks lost queries, and hands the tallies to the collector once an interval, until stop.
-func (e *links) sweep(stop <-chan struct{}, c clock) {
+// sweep marks lost queries, and hands the tallies to the collector once an interval, when all
+// queries have left, and at the end.
+func (e *links) sweep(all <-chan int64, stop <-chan struct{}, c clock) {
 	tick := time.NewTicker(sweepLinks)
 	defer tick.Stop()
-	number := 0
+	r := reporter{clock: c, from: c.start}
 	for {
-		ended := false
+		until, next := int64(0), r.stage
 		select {
 		case <-tick.C:
+		case until = <-all:
+			next = sent
 		case <-stop:
-			ended = true
+			next = waits
 		}
 		now := int64(sys.Monotonic())
-		n := c.number(now)
 		for _, l := range e.links {
 			l.mu.Lock()
 			l.lose(l.table.expire(now - int64(e.o.Timeout)))
 			l.mu.Unlock()
 		}
-		if n > number || ended {
-			sum := newTally()
-			for _, l := range e.links {
-				l.mu.Lock()
-				sum.merge(l.tally)
-				l.tally.reset()
-				l.mu.Unlock()
-			}
-			c.report(part{number, sum})
-			number = n
+		if next == r.stage && !r.due(now) {
+			continue
 		}
-		if ended {
+		sum := newTally()
+		for _, l := range e.links {
+			l.mu.Lock()
+			sum.merge(l.tally)
+			l.tally.reset()
+			l.mu.Unlock()
+		}
+		if next != sent {
+			until = now
+		}
+		r.hand(sum, until, next)
+		if next == waits {
 			return
 		}
 	}
 }
 
 const sweepLinks = 5 * time.Millisecond
+
+// interrupt gives up what waits, and ends the connection: a write to a server that reads nothing
+// would otherwise last until the timeout.
+func (l *link) interrupt() {
+	l.mu.Lock()
+	ch := l.channel
+	l.channel = nil
+	l.tally.Interrupted += uint64(l.table.expire(math.MaxInt64))
+	l.mu.Unlock()
+	if ch != nil {
+		_ = ch.abort() // nothing more is to be written
+	}
+}
 
 // lose counts n queries as lost.
 func (l *link) lose(n int) {
@@ -295,9 +336,9 @@ func (l *link) release() {
 // written to: the reader needs it to go on, and a server that waits for its reader reads nothing
 // itself.
 func (l *link) send(ctx context.Context, d *names.Drawer, n int, due int64) (bool, error) {
-	ch, err := l.prepare(ctx, d, n, due)
+	ch, ok, err := l.prepare(ctx, d, n, due)
 	if ch == nil || err != nil {
-		return false, err
+		return ok, err
 	}
 	if err := ch.send(l.batch); err != nil {
 		// The reader sees the end of the connection too, and marks what was waiting as lost.
@@ -306,28 +347,30 @@ func (l *link) send(ctx context.Context, d *names.Drawer, n int, due int64) (boo
 	return true, nil
 }
 
-// prepare packs n queries into l.batch and returns the channel that carries them; nil: there is no
-// room.
-func (l *link) prepare(ctx context.Context, d *names.Drawer, n int, due int64) (channel, error) {
+// prepare packs n queries into l.batch and returns the channel that carries them; nil: the server
+// accepts none, and the queries wait in vain. It is not ok if there is no room.
+func (l *link) prepare(ctx context.Context, d *names.Drawer, n int, due int64) (ch channel, ok bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.table.room() < n {
-		return nil, nil
+	if l.table.room() < n || ctx.Err() != nil {
+		return nil, false, nil
 	}
 	if l.channel != nil && l.o.PerConnection > 0 && l.carried >= l.o.PerConnection {
 		// Its last answers may still be on the way.
 		if l.table.waiting > 0 {
-			return nil, nil
+			return nil, false, nil
 		}
 		_ = l.channel.close() // every answer has arrived
 		l.channel = nil
 	}
+	if h, ok := l.channel.(*httpsChannel); ok {
+		if _, leaving := h.left(); leaving {
+			l.channel = nil // its reader ends with its last answer
+		}
+	}
 	if l.channel == nil {
-		if err := l.open(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil, nil
-			}
-			return nil, err
+		if err := l.open(ctx); err != nil || l.channel == nil && !l.trying {
+			return nil, false, err
 		}
 	}
 	now := int64(sys.Monotonic())
@@ -341,31 +384,85 @@ func (l *link) prepare(ctx context.Context, d *names.Drawer, n int, due int64) (
 	}
 	l.tally.Queries += uint64(n)
 	l.carried += n
-	return l.channel, nil
+	if l.channel == nil {
+		l.reach.unsent.Add(uint64(n))
+	}
+	return l.channel, true, nil
 }
 
-// open opens a channel and starts its reader.
+// open opens a channel. The load ends if the server never accepted one. Later the result shows that
+// it accepts none, and a goroutine tries again: the schedule does not wait for it.
 func (l *link) open(ctx context.Context) error {
-	ch, err := dial(ctx, l.o)
-	if err != nil {
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("ask %s over %s: %w: the host reports that the port is closed", l.o.Server, l.o.Transport,
-				ErrNoServer)
-		}
-		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
-			return fmt.Errorf("ask %s over %s: %w: no connection within %v: %w", l.o.Server, l.o.Transport, ErrNoServer,
-				connectTime(l.o), err)
-		}
-		return fmt.Errorf("ask %s over %s: %w", l.o.Server, l.o.Transport, err)
+	if l.trying {
+		return nil
 	}
+	if !l.reach.down.Load() {
+		ch, err := dial(ctx, l.o)
+		if err == nil {
+			l.use(ch)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil // the load ends
+		}
+		if fatal := l.reach.failed(err); fatal {
+			return l.noServer(err)
+		}
+	}
+	l.trying = true
+	l.readers.Go(l.retry)
+	return nil
+}
+
+// use takes a channel into use.
+func (l *link) use(ch channel) {
 	l.channel, l.carried = ch, 0
 	l.tally.opened++
+	l.reach.succeeded()
 	l.readers.Go(func() { l.read(ch) })
-	return nil
+}
+
+// retry opens a channel as soon as the server accepts one again.
+func (l *link) retry() {
+	for {
+		select {
+		case <-l.reach.ctx.Done():
+			return
+		case <-time.After(retryAfter):
+		}
+		ch, err := dial(l.reach.ctx, l.o)
+		if err != nil {
+			l.reach.failed(err)
+			continue
+		}
+		l.mu.Lock()
+		l.trying = false
+		l.use(ch)
+		closed := l.reach.ctx.Err() != nil
+		l.mu.Unlock()
+		if closed {
+			_ = ch.close() // the load has ended meanwhile
+		}
+		return
+	}
+}
+
+// noServer returns the error of a load that no connection could be opened for.
+func (l *link) noServer(err error) error {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("ask %s over %s: %w: the host reports that the port is closed", l.o.Server, l.o.Transport,
+			ErrNoServer)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("ask %s over %s: %w: no connection within %v: %w", l.o.Server, l.o.Transport, ErrNoServer,
+			connectTime(l.o), err)
+	}
+	return fmt.Errorf("ask %s over %s: %w", l.o.Server, l.o.Transport, err)
 }
 
 // read counts answers until the channel ends.
 func (l *link) read(ch channel) {
+	var status statusError
 	for {
 		m, err := ch.receive()
 		arrived := int64(sys.Monotonic())
@@ -378,13 +475,18 @@ func (l *link) read(ch channel) {
 		case l.o.Transport == UDP && errors.Is(err, syscall.ECONNREFUSED):
 			l.tally.refused++
 			err = nil
+		case errors.As(err, &status):
+			l.reach.refuse(status)
+			err = nil
 		case errors.Is(err, errTooLong):
 			l.tally.wrong(message.Oversize)
 			err = nil
 		case l.channel == ch:
 			// The server, or a failed send, has ended it: no answer can arrive any more.
 			l.channel = nil
-			l.lose(l.table.expire(arrived + 1))
+			n := l.table.expire(arrived + 1)
+			l.lose(n)
+			l.reach.cut(n)
 		}
 		l.mu.Unlock()
 		if err != nil {
@@ -428,3 +530,5 @@ func (u *udpChannel) receive() ([]byte, error) {
 }
 
 func (u *udpChannel) close() error { return u.conn.Close() }
+
+func (u *udpChannel) abort() error { return u.conn.Close() }

@@ -49,6 +49,7 @@ const (
 	MaxSockets     = 4096             // ports or connections
 	MaxOutstanding = 1_000_000        // queries waiting at a time
 	leastInterval  = time.Second / 10 // of interim results
+	mostQueries    = 1 << 40
 )
 
 // Options describe a load. Zero fields mean the defaults that [Options.Filled] sets.
@@ -61,8 +62,8 @@ type Options struct {
 
 	Rate        float64       // queries per second of an open loop; default 1000
 	Outstanding int           // of a closed loop; default 100, as dnsperf
-	Duration    time.Duration // default 10 s; of one step of a ramp: 2 s
-	Queries     uint64        // end after this many; 0: no bound
+	Duration    time.Duration // default 10 s, with Queries MaxDuration; of one step of a ramp: 2 s
+	Queries     uint64        // end after this many, not of a ramp; 0: no bound
 	Timeout     time.Duration // after which a query is lost; default 5 s
 	Interval    time.Duration // of interim results; default 1 s
 
@@ -70,12 +71,13 @@ type Options struct {
 	Workers       int // threads that send and receive over UDP on Linux; default 1
 	PerConnection int // TCP, TLS: queries after which a connection is replaced; 0: no bound
 	Seed          uint64
+	FreshFrom     uint64 // serial number after which the fresh names of a model begin, see [names.Set.Drawer]
 
 	Names *names.Set
 
 	// Ramp: the first rate, and what ends it.
 	FirstRate float64       // default 1000
-	MostLoss  float64       // ratio of queries without an answer that the knee may have; default 0.01
+	MostLoss  float64       // ratio of queries without a sound answer that the knee may have; default 0.01
 	MostP99   time.Duration // 99th percentile that the knee may have; 0: any
 }
 
@@ -102,11 +104,15 @@ func (o Options) Filled() (Options, error) {
 	fill(&o.Interval, time.Second)
 	fill(&o.Sockets, 16)
 	fill(&o.Workers, 1)
-	if o.Duration == 0 {
+	bounded := o.Duration != 0
+	switch {
+	case bounded:
+	case o.Mode == Ramp:
+		o.Duration = 2 * time.Second
+	case o.Queries > 0: // like dnsperf -n, which has a time limit only with -l
+		o.Duration = MaxDuration
+	default:
 		o.Duration = 10 * time.Second
-		if o.Mode == Ramp {
-			o.Duration = 2 * time.Second
-		}
 	}
 	switch {
 	case o.Names == nil || o.Names.Len() == 0:
@@ -123,6 +129,12 @@ func (o Options) Filled() (Options, error) {
 		return bad("the loss limit %g is not between 0 and 1", o.MostLoss)
 	case o.Duration < 0 || o.Duration > MaxDuration:
 		return bad("a duration of %v is not up to %v", o.Duration, MaxDuration)
+	case o.Queries > mostQueries:
+		return bad("%d queries are more than %d", o.Queries, uint64(mostQueries))
+	case o.Queries > 0 && o.Mode == Ramp:
+		return bad("a ramp has no number of queries")
+	case !bounded && o.Mode == Open && float64(o.Queries) > o.Rate*MaxDuration.Seconds():
+		return bad("%d queries at %g a second last longer than %v", o.Queries, o.Rate, MaxDuration)
 	case o.Timeout < time.Millisecond || o.Timeout > MaxTimeout:
 		return bad("a timeout of %v is not between 1ms and %v", o.Timeout, MaxTimeout)
 	case o.Interval < leastInterval:
@@ -137,6 +149,9 @@ func (o Options) Filled() (Options, error) {
 		return bad("%d queries for each connection are fewer than none", o.PerConnection)
 	case len(o.Path) > 1024 || o.Path[0] != '/':
 		return bad("the path of https does not begin with / or has more than 1024 octets")
+	}
+	if o.Queries > 0 { // each worker has one: for a worker 0 is no bound
+		o.Workers = int(min(uint64(o.Workers), o.Queries))
 	}
 	return o, nil
 }

@@ -13,7 +13,8 @@ type Result struct {
 	Transport Transport `json:"transport"`
 	Mode      Mode      `json:"mode"`
 	StartTime time.Time `json:"start_time"`
-	// DurationSeconds is the time in which queries were sent.
+	// DurationSeconds is the time in which queries were sent, and in a closed loop a query's mean time
+	// longer, as the last ones take their places too. The rates are of this time.
 	DurationSeconds float64 `json:"duration_seconds"`
 	Method          string  `json:"method"` // system calls, as "sendmmsg, recvmmsg"
 	Sockets         int     `json:"sockets"`
@@ -55,19 +56,24 @@ type Result struct {
 
 	Intervals []Interval `json:"intervals"`
 	Warnings  []string   `json:"warnings,omitempty"`
+
+	answersAfter uint64 // that arrived when the last query had left
 }
 
-// Counts are of one load or interval. Every query ends up answered, lost, or with wrong content.
+// Counts are of one load or interval. Every query ends up answered, lost, with wrong content, or
+// interrupted.
 type Counts struct {
-	Queries    uint64 `json:"queries_total"`
-	Answers    uint64 `json:"answers_total"` // sound, in time, each once
-	Lost       uint64 `json:"lost_total"`    // queries without an answer in time
-	Late       uint64 `json:"late_total"`    // answers after the timeout, to lost queries
-	Duplicates uint64 `json:"duplicates_total"`
-	WrongTotal uint64 `json:"wrong_total"`     // messages that are no answer to any query, by kind in wrong
-	Truncated  uint64 `json:"truncated_total"` // answers with the TC bit
-	NoEDNS     uint64 `json:"no_edns_total"`   // answers without EDNS to queries with it
-	Authentic  uint64 `json:"authentic_total"` // answers with the AD bit
+	Queries uint64 `json:"queries_total"`
+	Answers uint64 `json:"answers_total"` // sound, in time, each once
+	Lost    uint64 `json:"lost_total"`    // queries without an answer in time
+	Late    uint64 `json:"late_total"`    // answers after the timeout, to lost queries
+	// Interrupted are queries that waited when the user ended the load.
+	Interrupted uint64 `json:"interrupted_total,omitempty"`
+	Duplicates  uint64 `json:"duplicates_total"`
+	WrongTotal  uint64 `json:"wrong_total"`     // messages that are no answer to any query, by kind in wrong
+	Truncated   uint64 `json:"truncated_total"` // answers with the TC bit
+	NoEDNS      uint64 `json:"no_edns_total"`   // answers without EDNS to queries with it
+	Authentic   uint64 `json:"authentic_total"` // answers with the AD bit
 }
 
 // KindCount is how many received messages had one fault.
@@ -82,7 +88,9 @@ type CodeCount struct {
 	Total uint64 `json:"total"`
 }
 
-// Interval is a part of a load.
+// Interval is a part of a load. Its answers are those that arrived in it; what arrives after the
+// last query of an open loop has left is in no rate. Losses and latencies of that time are in the
+// last interval.
 type Interval struct {
 	AtSeconds        float64 `json:"at_seconds"` // its end, from the start of the load
 	QueriesPerSecond float64 `json:"queries_per_second"`
@@ -100,6 +108,7 @@ type tally struct {
 	kinds   [message.Kinds]uint64
 	codes   [codes]uint64
 	refused uint64
+	limited uint64 // truncated answers to questions that were answered whole before
 	opened  uint64
 	drops   uint64
 	// departures is how many messages have a time of departure from the kernel.
@@ -133,6 +142,7 @@ func (t *tally) merge(o *tally) {
 		t.codes[i] += o.codes[i]
 	}
 	t.refused += o.refused
+	t.limited += o.limited
 	t.opened += o.opened
 	t.drops += o.drops
 	t.departures += o.departures
@@ -146,6 +156,7 @@ func (c *Counts) add(o Counts) {
 	c.Answers += o.Answers
 	c.Lost += o.Lost
 	c.Late += o.Late
+	c.Interrupted += o.Interrupted
 	c.Duplicates += o.Duplicates
 	c.WrongTotal += o.WrongTotal
 	c.Truncated += o.Truncated
@@ -169,8 +180,8 @@ func (t *tally) fill(r *Result) {
 		r.QueriesPerSecond = float64(t.Queries) / r.DurationSeconds
 		r.AnswersPerSecond = float64(t.Answers) / r.DurationSeconds
 	}
-	if t.Queries > 0 {
-		r.LossRatio = float64(t.Lost) / float64(t.Queries)
+	if ended := t.Queries - t.Interrupted; ended > 0 {
+		r.LossRatio = float64(t.Lost) / float64(ended)
 	}
 	for k, n := range t.kinds {
 		if n > 0 {
@@ -193,12 +204,4 @@ func (t *tally) fill(r *Result) {
 	if t.Answers > 0 {
 		r.CPUSecondsPerAnswer = r.CPUSeconds / float64(t.Answers)
 	}
-}
-
-// interval summarises a part of a load that ended after a time and lasted another.
-func (t *tally) interval(end, length time.Duration) Interval {
-	s := t.latency.Snapshot()
-	return Interval{AtSeconds: end.Seconds(), QueriesPerSecond: float64(t.Queries) / length.Seconds(),
-		AnswersPerSecond: float64(t.Answers) / length.Seconds(), Lost: t.Lost, Wrong: t.WrongTotal,
-		P50: s.P50, P99: s.P99, Max: s.Max}
 }

@@ -131,14 +131,14 @@ func (w *worker) refusal(fd int, err error) (again bool, fatal error) {
 		w.tally.refused++
 		sys.DrainErrors(fd, w.scratch)
 		return true, nil
-	case unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EPROTO, unix.ENOPROTOOPT, unix.EACCES:
-		sys.DrainErrors(fd, w.scratch)
-		if w.tally.Answers == 0 && w.sent == 0 {
-			return false, fmt.Errorf("ask %s over udp: %w", w.o.Server, err)
-		}
-		return true, nil
 	case unix.ENOBUFS, unix.ENOMEM, unix.EPERM:
 		return false, nil
 	}
-	return false, fmt.Errorf("ask %s over udp: %w", w.o.Server, err)
+	if w.sent == 0 {
+		return false, fmt.Errorf("ask %s over udp: %w", w.o.Server, err)
+	}
+	// ICMP of any kind, an interface that went down, an address that this host lost: the load shows it
+	// as loss.
+	sys.DrainErrors(fd, w.scratch)
+	return true, nil
 }

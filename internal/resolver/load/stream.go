@@ -81,3 +81,13 @@ func (s *streamChannel) receive() ([]byte, error) {
 }
 
 func (s *streamChannel) close() error { return s.conn.Close() }
+
+func (s *streamChannel) abort() error { return abortConn(s.conn) }
+
+// abortConn closes a connection without the farewell of TLS, which waits for room to write.
+func abortConn(conn net.Conn) error {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	return conn.Close()
+}

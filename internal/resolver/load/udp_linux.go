@@ -59,8 +59,9 @@ type worker struct {
 	drawer  *names.Drawer
 	judge   *judge
 	tally   *tally
-	report  int // interval of tally
+	hands   reporter // of tally
 	waiting int
+	lacks   bool // a closed loop has room for further queries
 	sent    uint64
 	last    int64 // when the newest query left
 	turn    int   // port of the next burst
@@ -79,7 +80,7 @@ const (
 	// several threads chooses one by the port, so larger bursts would load them unevenly.
 	closedBurst     = 16
 	receiveMessages = 64
-	answerBytes     = 4096             // longer answers are reported as oversize, or as malformed
+	answerBytes     = 4096             // longer answers than these, and than the queries allow, are oversize
 	shortWait       = time.Millisecond // up to here a worker sleeps without looking for answers
 	sweepEvery      = 5 * time.Millisecond
 )
@@ -94,9 +95,10 @@ func newBatched(o Options) (_ *batched, err error) {
 	for n := range o.Workers {
 		w := &worker{
 			o: o, rate: o.Rate / float64(o.Workers), most: share(o.Outstanding, n, o.Workers),
-			queries: uint64(share(int(o.Queries), n, o.Workers)),
-			outbox:  sys.NewOutbox(mostBurst), inbox: sys.NewInbox(receiveMessages, answerBytes),
-			drawer: o.Names.Drawer(n, o.Workers, o.Seed), judge: newJudge(o.Names, UDP), tally: newTally(),
+			queries: (o.Queries + uint64(o.Workers-1-n)) / uint64(o.Workers), // in turn, as drawers draw
+			outbox:  sys.NewOutbox(mostBurst),
+			inbox:   sys.NewInbox(receiveMessages, max(answerBytes, o.Names.UDPBytes())),
+			drawer:  o.Names.Drawer(n, o.Workers, o.Seed, o.FreshFrom), judge: newJudge(o.Names, UDP), tally: newTally(),
 			scratch: make([]byte, sys.ErrorScratchBytes), reports: sys.NewDepartures(mostMarks),
 		}
 		memory := make([]byte, mostBurst*o.Names.Longest())
@@ -184,6 +186,8 @@ func (b *batched) method() string {
 
 func (b *batched) reporters() int { return len(b.workers) }
 
+func (b *batched) warnings() []string { return nil }
+
 func (b *batched) close() {
 	for _, w := range b.workers {
 		for _, p := range w.ports {
@@ -221,38 +225,48 @@ func (w *worker) run(ctx context.Context, c clock, number int) error {
 	pace := newPacer(w.rate, c.start+int64(float64(number)*1e9/w.o.Rate))
 	sweep := c.start
 	sending := true
+	w.hands = reporter{clock: c, number: number, from: c.start}
 	for {
 		now := int64(sys.Monotonic())
 		if sending && (ctx.Err() != nil || now >= c.end && (w.o.Mode == Closed || pace.due() >= c.end) ||
 			w.queries > 0 && w.sent >= w.queries) {
 			sending = false
+			w.lacks = false
+			w.hand(w.sendEnd(c, &pace), sent)
 		}
-		if !sending && w.waiting == 0 {
+		if !sending && (w.waiting == 0 || ctx.Err() != nil) {
 			break
 		}
-		var err error
-		if sending && w.o.Mode == Closed {
-			err = w.refill(now)
-		} else if sending {
-			err = w.sendDue(&pace, now, c.end)
-		}
-		if err != nil {
-			return err
+		if sending && w.o.Mode == Open {
+			if err := w.sendDue(&pace, now, c.end); err != nil {
+				return err
+			}
 		}
 		got, err := w.drain()
 		if err != nil {
 			return err
 		}
+		if sending && w.o.Mode == Closed { // before the rest, which lasts until the next answer
+			if err := w.refill(); err != nil {
+				return err
+			}
+		}
 		if now-sweep >= int64(sweepEvery) {
 			sweep = now
 			w.sweep(now)
-			if n := c.number(now); n > w.report {
-				w.hand(c, n)
+			if w.hands.due(now) {
+				w.hand(int64(sys.Monotonic()), sends)
 			}
 		}
 		if err := w.rest(&pace, now, got, sending); err != nil {
 			return err
 		}
+	}
+	if w.waiting > 0 { // the load was interrupted: what has arrived still counts
+		if _, err := w.drain(); err != nil {
+			return err
+		}
+		w.tally.Interrupted += uint64(w.waiting)
 	}
 	w.strangers()
 	for _, p := range w.ports {
@@ -260,14 +274,22 @@ func (w *worker) run(ctx context.Context, c clock, number int) error {
 			w.tally.drops += uint64(n)
 		}
 	}
-	w.hand(c, c.number(int64(sys.Monotonic())))
+	w.hand(int64(sys.Monotonic()), waits)
 	return nil
 }
 
-// hand gives the tally to the collector and begins a new one for interval n.
-func (w *worker) hand(c clock, n int) {
-	c.report(part{w.report, w.tally})
-	w.tally, w.report = newTally(), n
+// sendEnd returns until when the rates of a worker count that sends no more.
+func (w *worker) sendEnd(c clock, pace *pacer) int64 {
+	if w.o.Mode == Closed {
+		return c.sendEnd(w.last, 0)
+	}
+	return c.sendEnd(w.last, pace.due())
+}
+
+// hand gives the tally of the time until a moment to the collector and begins a new one.
+func (w *worker) hand(to int64, s stage) {
+	w.hands.hand(w.tally, to, s)
+	w.tally = newTally()
 }
 
 // rest sleeps until something may be due.
@@ -288,7 +310,7 @@ func (w *worker) rest(pace *pacer, now int64, got int, sending bool) error {
 			return nil
 		}
 		until -= shortWait / 2 // the last part is a sleep as above
-	} else if got > 0 && w.o.Mode == Closed && sending && w.most <= gatherAbove {
+	} else if w.lacks || got > 0 && w.o.Mode == Closed && sending && w.most <= gatherAbove {
 		return nil
 	}
 	ready, err := w.poller.Await(min(until, sweepEvery))
@@ -345,7 +367,8 @@ func (w *worker) sendDue(pace *pacer, now, end int64) error {
 }
 
 // refill sends as many queries as a closed loop lacks.
-func (w *worker) refill(now int64) error {
+func (w *worker) refill() error {
+	w.lacks = false
 	for range 2 * len(w.ports) {
 		n := min(w.most-w.waiting, closedBurst)
 		if w.queries > 0 {
@@ -362,6 +385,7 @@ func (w *worker) refill(now int64) error {
 			return err
 		}
 	}
+	w.lacks = w.waiting < w.most // the rest follows when what has arrived is read
 	return nil
 }
 
@@ -490,17 +514,22 @@ func (w *worker) expire(p *port, at int64) {
 	w.tally.Lost += uint64(n)
 }
 
-// strangers counts what other addresses and ports sent to ours.
+// strangers counts what other addresses and ports sent to ours: what waits in their sockets, and
+// what did not fit.
 func (w *worker) strangers() {
 	for _, p := range w.ports {
-		for {
+		all, _ := sys.SocketDrops(p.stranger) // without them (before Linux 4.12) it counts what waits
+		for range strangerCalls {
 			n, err := w.inbox.Receive(p.stranger, receiveMessages, false)
 			if err != nil {
 				break
 			}
-			for range n {
-				w.tally.wrong(message.OtherServer)
-			}
+			all += uint32(n)
 		}
+		w.tally.kinds[message.OtherServer] += uint64(all)
+		w.tally.WrongTotal += uint64(all)
 	}
 }
+
+// strangerCalls empty a socket of the default size. A flood may fill it meanwhile.
+const strangerCalls = 32

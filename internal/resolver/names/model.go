@@ -27,10 +27,6 @@ type Share struct {
 	Weight float64
 }
 
-// leastExponent is the smallest that the generator of math/rand can draw. Below it the offset makes
-// the head of the distribution flatter instead.
-const leastExponent = 1.001
-
 // ParseShares reads types with weights: A=70,AAAA=25,MX=5. A type without a weight has weight 1.
 func ParseShares(s string) ([]Share, error) {
 	var shares []Share
@@ -49,14 +45,6 @@ func ParseShares(s string) ([]Share, error) {
 		shares = append(shares, share)
 	}
 	return shares, nil
-}
-
-// offset is the parameter v of rand.NewZipf.
-func (m *Model) offset() float64 {
-	if m.Exponent >= leastExponent {
-		return 1
-	}
-	return 1 + 10*(leastExponent-m.Exponent)
 }
 
 // New packs the population of a model.

@@ -57,7 +57,7 @@ gone.example.org TYPE65 nxdomain
 		t.Error("the first question has no expectation")
 	}
 	// Two workers ask every question once before any a second time.
-	one, two := s.Drawer(0, 2, 1), s.Drawer(1, 2, 1)
+	one, two := s.Drawer(0, 2, 1, 0), s.Drawer(1, 2, 1, 0)
 	var order []uint32
 	for range 4 {
 		a, _ := one.Next()
@@ -168,7 +168,7 @@ func TestModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := s.Drawer(0, 1, 5)
+	d := s.Drawer(0, 1, 5, 0)
 	seen := map[string]int{}
 	var fresh, missing, quad float64
 	for range draws {
@@ -221,4 +221,82 @@ func FuzzRead(f *testing.F) {
 			ask(t, s, i, 0)
 		}
 	})
+}
+
+// TestFreshNames draws fresh names for several workers, seeds and loads in a row. The names of a
+// second load were those of the first, which a cache had. After a million those of one seed were
+// those of the next.
+func TestFreshNames(t *testing.T) {
+	s, err := names.Model{Domain: "bench.test", Population: 1}.New(message.QueryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const each = 1 << 40 // of one load
+	var first []uint64
+	for _, d := range []*names.Drawer{s.Drawer(0, 2, 1, 0), s.Drawer(1, 2, 1, 0), s.Drawer(0, 2, 2, 0),
+		s.Drawer(0, 2, 1, each)} {
+		_, serial := d.Next()
+		if _, next := d.Next(); next != serial+1 {
+			t.Fatalf("the serial number %x is followed by %x", serial, next)
+		}
+		for _, other := range first {
+			if serial-other < each || other-serial < each {
+				t.Errorf("names from %x and from %x on meet", serial, other)
+			}
+		}
+		first = append(first, serial)
+	}
+}
+
+// TestPopularity compares shares of the queries with Zipf's law: those of the first name, the first
+// ten, and the less popular half. Below an exponent of 1 the tail was that of 1: with 0.5 the less
+// popular half got 9 % of the queries instead of 29 %.
+func TestPopularity(t *testing.T) {
+	for _, m := range []names.Model{{Population: 1, Exponent: 1}, {Population: 2, Exponent: 1e-9},
+		{Population: 1000, Exponent: 10}} {
+		m.Domain, m.HitRatio = "bench.test", 1
+		s, err := m.New(message.QueryOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := s.Drawer(0, 1, 7, 0)
+		for range 1000 {
+			if index, _ := d.Next(); int(index) >= m.Population {
+				t.Fatalf("%+v: name %d", m, index)
+			}
+		}
+	}
+	const population, draws = 10_000, 200_000
+	for _, exponent := range []float64{0.3, 0.5, 0.9, 1, 1.5, 3} {
+		s, err := names.Model{Domain: "bench.test", Population: population, Exponent: exponent, HitRatio: 1}.New(
+			message.QueryOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, groups := 0.0, [3]float64{}
+		group := func(index int, n float64, shares *[3]float64) {
+			for i, in := range [3]bool{index == 0, index < 10, index >= population/2} {
+				if in {
+					shares[i] += n
+				}
+			}
+		}
+		for i := range population {
+			p := math.Pow(float64(i+1), -exponent)
+			all += p
+			group(i, p, &groups)
+		}
+		var drawn [3]float64
+		d := s.Drawer(0, 1, 7, 0)
+		for range draws {
+			index, _ := d.Next()
+			group(int(index), 1, &drawn)
+		}
+		for i, name := range []string{"first name", "first ten", "less popular half"} {
+			want, got := groups[i]/all, drawn[i]/draws
+			if math.Abs(got-want) > 6*math.Sqrt(want*(1-want)/draws) { // of a fixed seed
+				t.Errorf("exponent %g: the %s got %.4f of the queries, want %.4f", exponent, name, got, want)
+			}
+		}
+	}
 }

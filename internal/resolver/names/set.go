@@ -143,20 +143,21 @@ type Drawer struct {
 	next  uint32
 	step  uint32
 	rnd   *rand.Rand
-	zipf  *rand.Zipf
+	zipf  *zipf
 	begin uint64
 	count uint64
 }
 
 // Drawer returns the drawer of one of several workers. Together they ask every question of a file
-// once before any a second time. The seed makes the choices of a model repeatable.
-func (s *Set) Drawer(worker, workers int, seed uint64) *Drawer {
-	d := &Drawer{set: s, next: uint32(worker), step: uint32(workers), begin: seed<<20 ^ uint64(worker)<<56}
+// once before any a second time. The seed makes the choices of a model repeatable. Its fresh names
+// begin behind the given number, as those before it may be in a cache.
+func (s *Set) Drawer(worker, workers int, seed, behind uint64) *Drawer {
+	d := &Drawer{set: s, next: uint32(worker), step: uint32(workers)}
 	if s.model != nil {
+		d.begin = rand.NewPCG(seed, ^uint64(worker)).Uint64() + behind // far from that of any other worker and seed
 		d.rnd = rand.New(rand.NewPCG(seed, uint64(worker)))
 		if s.model.Exponent > 0 {
-			// rand.Zipf wants an exponent above 1; the model says how it gets the others.
-			d.zipf = rand.NewZipf(d.rnd, max(s.model.Exponent, leastExponent), s.model.offset(), uint64(s.Len()-1))
+			d.zipf = newZipf(d.rnd, s.model.Exponent, s.Len())
 		}
 	}
 	return d
@@ -177,7 +178,7 @@ func (d *Drawer) Next() (index uint32, serial uint64) {
 		return freshBit, d.begin + d.count
 	}
 	if d.zipf != nil {
-		return uint32(d.zipf.Uint64()), 0
+		return d.zipf.draw(), 0
 	}
 	return d.rnd.Uint32N(uint32(d.set.Len())), 0
 }

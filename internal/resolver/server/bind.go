@@ -52,6 +52,9 @@ var roundTrips = []struct {
 func (b *bind) statistics() (Statistics, error) {
 	s := newStatistics(BIND)
 	s.Version = b.version
+	if !b.boot.IsZero() {
+		s.started = b.boot.Unix()
+	}
 	if len(b.server)+len(b.resolver)+len(b.cache) == 0 {
 		return s, errors.New("parse statistics of named: neither nsstats nor resolver is there")
 	}
@@ -138,7 +141,7 @@ func parseBINDXML(body []byte) (Statistics, error) {
 			Groups []group `xml:"counters"`
 		} `xml:"views>view"`
 	}
-	if err := xml.NewDecoder(io.LimitReader(bytes.NewReader(body), mostBytes)).Decode(&doc); err != nil {
+	if err := xml.NewDecoder(io.LimitReader(bytes.NewReader(body), MostBytes)).Decode(&doc); err != nil {
 		return Statistics{}, fmt.Errorf("parse statistics of named: %w", err)
 	}
 	b := newBIND()

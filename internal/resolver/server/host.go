@@ -119,6 +119,13 @@ func look(t *hostfs.Tree, at netip.AddrPort) (snapshot, error) {
 	return s, errors.Join(errs...)
 }
 
+// Processes returns the processes with a UDP socket that gets what is sent to an address; none if
+// this user may not see them.
+func Processes(at netip.AddrPort) []int {
+	s, _ := look(hostfs.Running(), at) // what could be read is in it
+	return s.pids
+}
+
 // States of a TCP socket (include/net/tcp_states.h).
 const (
 	stateEstablished = 1

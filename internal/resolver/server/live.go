@@ -60,6 +60,16 @@ func reader(ctx context.Context, t Target, s snapshot) (readFunc, error) {
 	return pageReader(t, "/json/v1/server"), nil // a statistics channel elsewhere
 }
 
+// Read reads the statistics of a server of a known kind once, at its endpoint.
+func Read(ctx context.Context, t Target) (Statistics, error) {
+	read, err := reader(ctx, t, snapshot{})
+	if err != nil {
+		return Statistics{}, err
+	}
+	s, _, err := read(ctx)
+	return s, err
+}
+
 // pageReader reads pages of one server over HTTP.
 func pageReader(t Target, paths ...string) readFunc {
 	return func(ctx context.Context) (Statistics, []string, error) {
@@ -310,6 +320,9 @@ func askChaos(ctx context.Context, at netip.AddrPort, name string) ([]string, er
 	defer conn.Close() // nothing is unwritten
 	b := make([]byte, 4096)
 	for range 3 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if _, err := conn.Write(packed); err != nil {
 			return nil, err
 		}
@@ -388,7 +401,12 @@ func resolvedLive(ctx context.Context, at string) (Statistics, error) {
 
 // exchange sends a question to a socket, a path or HOST:PORT, and returns what it answers: all
 // until it closes the connection, or until the given end.
-func exchange(ctx context.Context, at string, question, end []byte) ([]byte, error) {
+func exchange(ctx context.Context, at string, question, end []byte) (all []byte, err error) {
+	defer func() {
+		if err != nil && ctx.Err() != nil {
+			err = ctx.Err()
+		}
+	}()
 	network := "tcp"
 	if filepath.IsAbs(at) || strings.HasPrefix(at, "@") {
 		network = "unix"
@@ -402,15 +420,16 @@ func exchange(ctx context.Context, at string, question, end []byte) ([]byte, err
 	if err := conn.SetDeadline(time.Now().Add(answerTime)); err != nil {
 		return nil, err
 	}
+	// The end of ctx ends the exchange.
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	if _, err := conn.Write(question); err != nil {
 		return nil, err
 	}
 	if len(end) == 0 {
-		return io.ReadAll(io.LimitReader(conn, mostBytes))
+		return io.ReadAll(io.LimitReader(conn, MostBytes))
 	}
-	var all []byte
 	b := make([]byte, 1<<16)
-	for len(all) < mostBytes {
+	for len(all) < MostBytes {
 		n, err := conn.Read(b)
 		all = append(all, b[:n]...)
 		if bytes.HasSuffix(all, end) && len(all) > len(end) {

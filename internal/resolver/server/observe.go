@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/linerate/linerate/internal/kernel/hostfs"
@@ -66,6 +67,8 @@ var (
 // visible; and ErrNotExposed if it shows no statistics.
 func Observe(ctx context.Context, target Target, duration time.Duration) (Observation, error) {
 	o := Observation{Address: target.Address.String(), Unseen: []string{}}
+	ctx, cancel := context.WithTimeout(ctx, duration+2*readingTime)
+	defer cancel()
 	tree := hostfs.Running()
 	before, errHost := look(tree, target.Address)
 	local := errHost == nil && before.a.Processes > 0
@@ -102,11 +105,16 @@ func Observe(ctx context.Context, target Target, duration time.Duration) (Observ
 	if local {
 		after, _ = look(tree, target.Address) // likewise
 	}
+	passed := time.Since(began)
 	second, unseen, err := read(ctx)
 	if err != nil {
 		return o, fmt.Errorf("read statistics of %s: %w", target.Address, err)
 	}
 	o.Seconds = time.Since(began).Seconds()
+	up, ok := second.Get(Uptime)
+	if ok && up < passed.Seconds()-sameStart || local && replaced(before.pids, after.pids) {
+		return o, fmt.Errorf("observe %s: %w", target.Address, ErrRestarted)
+	}
 	if o.Statistics, err = Since(first, second); err != nil {
 		return o, err
 	}
@@ -123,6 +131,16 @@ func Observe(ctx context.Context, target Target, duration time.Duration) (Observ
 	}
 	o.Host = &a
 	return o, nil
+}
+
+// readingTime bounds one reading, of which some are a dozen exchanges: a server that stops in the
+// middle would let each wait for [answerTime].
+const readingTime = 3 * answerTime
+
+// replaced reports whether none of a server's processes is there any more. Some of several may come
+// and go: dnsmasq has one for each connection.
+func replaced(before, after []int) bool {
+	return len(before) > 0 && !slices.ContainsFunc(before, func(pid int) bool { return slices.Contains(after, pid) })
 }
 
 // limits adds the receive buffers, which only the kernel's socket monitor shows.

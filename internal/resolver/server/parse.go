@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// mostBytes bounds one output: the statistics of a server with thousands of zones are a few
+// MostBytes bounds one output: the statistics of a server with thousands of zones are a few
 // megabytes.
-const mostBytes = 64 << 20
+const MostBytes = 64 << 20
 
 // ErrUnknown reports an output of no server that this package knows.
 var ErrUnknown = errors.New("not the statistics of a name server that linerate knows")
 
 // Parse recognises the output of a name server by its text, and returns what it says.
 func Parse(body []byte) (Statistics, error) {
-	if len(body) > mostBytes {
-		return Statistics{}, fmt.Errorf("parse statistics: larger than %d bytes", mostBytes)
+	if len(body) > MostBytes {
+		return Statistics{}, fmt.Errorf("parse statistics: larger than %d bytes", MostBytes)
 	}
 	body = bytes.TrimPrefix(body, []byte("\ufeff"))
 	start := bytes.TrimSpace(body)

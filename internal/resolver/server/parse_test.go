@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -130,6 +132,42 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// TestNoNumber: JSON cannot carry what PowerDNS would have to say here.
+func TestNoNumber(t *testing.T) {
+	s, err := Parse([]byte(`[{"name":"questions","type":"StatisticItem","value":"5"},` +
+		`{"name":"uptime","type":"StatisticItem","value":"NaN"}]`))
+	if _, known := s.Get(Uptime); err != nil || known || s.Of(Queries) != 5 {
+		t.Errorf("%v, %v", s.Values, err)
+	}
+}
+
+// TestRoundedMean reads a server with ten million recursions twice: the microsecond to which
+// it rounds their mean is ten seconds of all of them, and neither a restart nor a mean of the
+// last ones.
+func TestRoundedMean(t *testing.T) {
+	read := func(recursions, mean string) Statistics {
+		s, err := Parse([]byte("total.num.queries=90000000\ntotal.num.recursivereplies=" + recursions +
+			"\ntotal.recursion.time.avg=" + mean + "\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for _, after := range []string{"0.030999", "0.031000", "0.031001"} {
+		d, err := Since(read("10000000", "0.031000"), read("10000100", after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mean, ok := d.Get(RecursionMean); ok {
+			t.Errorf("%s: a mean of %v s", after, mean)
+		}
+	}
+	d, err := Since(read("10000000", "0.031000"), read("11000000", "0.040000"))
+	if mean := d.Of(RecursionMean); err != nil || math.Abs(mean-0.13) > 1e-6 {
+		t.Errorf("a mean of %v s, %v", mean, err)
+	}
+}
+
 func TestSince(t *testing.T) {
 	first, err := Parse(recorded(t, "unbound-observium"))
 	if err != nil {
@@ -177,6 +215,67 @@ func TestSince(t *testing.T) {
 	}
 	if named.Merge(other) == nil {
 		t.Error("two servers are joined")
+	}
+}
+
+// TestSinceOfAnotherStart subtracts readings of two starts. The later has counters at least as
+// high, so they passed for those of one start.
+func TestSinceOfAnotherStart(t *testing.T) {
+	for name, change := range map[string]*strings.Replacer{
+		"unbound-1.17":  strings.NewReplacer("time.now=1795654985.720660", "time.now=1795658585.720660"),
+		"bind-9.18.xml": strings.NewReplacer("2026-11-26T01:03:", "2026-11-26T02:03:"),
+		"powerdns-4.8":  strings.NewReplacer("uptime\t", "uptime\t0."),
+	} {
+		text := string(recorded(t, name))
+		later := change.Replace(text)
+		if later == text {
+			t.Fatalf("%s: the later reading is the earlier one", name)
+		}
+		first, err := Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Since(first, first); err != nil {
+			t.Errorf("%s: one start: %v", name, err)
+		}
+		second, err := Parse([]byte(later))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Since(first, second); !errors.Is(err, ErrRestarted) {
+			t.Errorf("%s: two starts: %v", name, err)
+		}
+	}
+	for _, c := range []struct {
+		before, after []int
+		want          bool
+	}{{nil, nil, false}, {[]int{1}, []int{1}, false}, {[]int{1, 2}, []int{2, 3}, false}, {[]int{1}, []int{2}, true}} {
+		if got := replaced(c.before, c.after); got != c.want {
+			t.Errorf("processes %v, then %v: %v", c.before, c.after, got)
+		}
+	}
+}
+
+// TestCancelEndsAReading asks a server that accepts and says nothing, as one that is stopped: an
+// interrupt waited for each of a dozen exchanges.
+func TestCancelEndsAReading(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		conn, err := l.Accept()
+		cancel()
+		if err == nil {
+			<-t.Context().Done()
+			_ = conn.Close() // nothing is unwritten
+		}
+	}()
+	defer l.Close()
+	_, err = exchange(ctx, l.Addr().String(), []byte("stats\n"), nil)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -53,7 +53,7 @@ func parsePowerDNSAPI(body []byte) (Statistics, error) {
 			}
 			if i.Type == "ConfigSetting" {
 				settings[i.Name] = text
-			} else if n, err := strconv.ParseFloat(text, 64); err == nil {
+			} else if n, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(n) && !math.IsInf(n, 0) {
 				own[i.Name] = n
 			}
 		}

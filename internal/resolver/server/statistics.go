@@ -103,6 +103,8 @@ type Statistics struct {
 	// which does not count these, its own. WaitsSource says which.
 	Waits       []Bucket `json:"waits,omitempty"`
 	WaitsSource string   `json:"waits_source,omitempty"`
+
+	started int64 // seconds since 1970 by its own clock; 0: the server does not say
 }
 
 func newStatistics(k Kind) Statistics { return Statistics{Kind: k, Values: map[Name]Value{}} }
@@ -139,6 +141,9 @@ func Since(before, after Statistics) (Statistics, error) {
 	if before.Kind != after.Kind {
 		return Statistics{}, fmt.Errorf("subtract statistics of %s from %s: two servers", before.Kind, after.Kind)
 	}
+	if anew(before, after) {
+		return Statistics{}, fmt.Errorf("subtract statistics of %s: %w", after.Kind, ErrRestarted)
+	}
 	d := after
 	d.Values = maps.Clone(after.Values)
 	for name, v := range after.Values {
@@ -150,14 +155,21 @@ func Since(before, after Statistics) (Statistics, error) {
 		case !ok:
 			delete(d.Values, name) // since when it counts is not known
 			continue
-		case v.N < was.N:
+		case v.N < was.N && name != RecursionTime: // a product of rounded numbers
 			return Statistics{}, fmt.Errorf("subtract %s: %w", v.Source, ErrRestarted)
 		}
 		v.N -= was.N
 		d.Values[name] = v
 	}
-	if t, ok := d.Values[RecursionTime]; ok && d.Of(Recursions) > 0 {
-		d.set(RecursionMean, t.N/d.Of(Recursions), d.Source(RecursionMean))
+	if t, ok := d.Values[RecursionTime]; ok {
+		// Unbound rounds the mean since its start to a microsecond, so that after many recursions it says
+		// little about the last ones.
+		if n := d.Of(Recursions); n > 0 && t.N >= 10e-6*after.Of(Recursions) {
+			d.set(RecursionMean, t.N/n, d.Source(RecursionMean))
+		} else {
+			delete(d.Values, RecursionMean)
+			delete(d.Values, RecursionTime)
+		}
 	}
 	d.Waits = slices.Clone(after.Waits)
 	if len(before.Waits) != len(after.Waits) {
@@ -170,6 +182,21 @@ func Since(before, after Statistics) (Statistics, error) {
 		d.Waits[i].Count -= before.Waits[i].Count
 	}
 	return d, nil
+}
+
+// sameStart is by how much the times of one start differ: Unbound computes it from its uptime.
+const sameStart = 2 // seconds
+
+// anew reports whether the later reading is of another start of the server. Its counters may be
+// past those of the earlier one by then.
+func anew(before, after Statistics) bool {
+	was, ok := before.Get(Uptime)
+	now, okAfter := after.Get(Uptime)
+	if ok && okAfter && now < was {
+		return true
+	}
+	moved := after.started - before.started
+	return before.started != 0 && after.started != 0 && (moved > sameStart || moved < -sameStart)
 }
 
 // Merge adds what another output of the same server says. Of a value that both have, the first one
@@ -185,6 +212,9 @@ func (s *Statistics) Merge(o Statistics) error {
 	}
 	if s.Version == "" {
 		s.Version = o.Version
+	}
+	if s.started == 0 {
+		s.started = o.started
 	}
 	if len(s.Waits) == 0 {
 		s.Waits, s.WaitsSource = o.Waits, o.WaitsSource

@@ -64,6 +64,9 @@ func parseUnbound(body []byte) (Statistics, error) {
 			s.set(name, n, its)
 		}
 	}
+	if now, up := own["time.now"], own["time.up"]; now > 0 && up > 0 {
+		s.started = int64(now - up)
+	}
 	exceeded, overwritten := own["total.requestlist.exceeded"], own["total.requestlist.overwritten"]
 	s.set(Dropped, exceeded+overwritten, "total.requestlist.exceeded + overwritten")
 	s.set(RecursionTime, own["total.recursion.time.avg"]*own["total.num.recursivereplies"],

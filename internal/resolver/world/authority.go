@@ -1,8 +1,8 @@
 package world
 
 import (
+	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/linerate/linerate/internal/kernel/incoming"
 	"github.com/linerate/linerate/internal/resolver/message"
 )
 
@@ -44,10 +45,13 @@ type network struct {
 	group sync.WaitGroup
 	conns []*net.UDPConn
 	count atomic.Uint64 // queries
+	stop  context.CancelFunc
 }
 
 // serve starts servers on port 53.
 func (n *network) serve(servers []authority) error {
+	ctx, stop := context.WithCancel(context.Background())
+	n.stop = stop
 	for _, a := range servers {
 		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a.address, 53)))
 		if err != nil {
@@ -55,12 +59,15 @@ func (n *network) serve(servers []authority) error {
 		}
 		_ = conn.SetReadBuffer(4 << 20) // as much as the host allows
 		n.conns = append(n.conns, conn)
-		n.group.Go(func() { n.answer(conn, a) })
+		n.group.Go(func() { n.answer(ctx, conn, a) })
 	}
 	return nil
 }
 
 func (n *network) close() {
+	if n.stop != nil {
+		n.stop()
+	}
 	for _, c := range n.conns {
 		_ = c.Close() // nothing is unwritten
 	}
@@ -68,16 +75,18 @@ func (n *network) close() {
 }
 
 // answer answers the queries of one server.
-func (n *network) answer(conn *net.UDPConn, a authority) {
+func (n *network) answer(ctx context.Context, conn *net.UDPConn, a authority) {
 	in := make([]byte, 4096)
+	var retry incoming.Retry
 	for {
 		length, from, err := conn.ReadFromUDPAddrPort(in)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
 		if err != nil {
-			continue // an ICMP message about an earlier answer
+			if retry.After(ctx, err) != nil {
+				return
+			}
+			continue
 		}
+		retry.Done()
 		q, err := message.ParseQuery(in[:length])
 		if err != nil || a.loss > 0 && rand.Float64() < a.loss {
 			continue

@@ -109,6 +109,8 @@ type Row struct {
 	FreshMeasuredSeconds *float64 `json:"fresh_measured_seconds,omitempty"`
 	// Remarks are lines of the recursor's log about the options.
 	Remarks []string `json:"remarks,omitempty"`
+	// Wrong is of WrongTotal. A recursor that lacks processor time answers SERVFAIL (other-code).
+	Wrong []load.KindCount `json:"wrong,omitempty"`
 }
 
 // Compare runs every variant in the namespace of the caller, which has the world's addresses; see
@@ -120,6 +122,11 @@ func Compare(ctx context.Context, o Options, each func(Row)) ([]Row, error) {
 	if o.Duration == 0 {
 		o.Duration = 3 * time.Second
 	}
+	watch, err := watchDirectory(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer watch.Close() // every recursor has ended
 	var rows []Row
 	for i, v := range Variants(o.Recursor) {
 		if len(o.Only) > 0 && !slices.Contains(o.Only, v.Name) {
@@ -216,7 +223,7 @@ func (o Options) load(ctx context.Context, r *running, n *network, row *Row) err
 	}
 	row.Upstream = n.count.Load() - asked
 	row.QueriesPerSecond, row.AnswersPerSecond = result.QueriesPerSecond, result.AnswersPerSecond
-	row.LossRatio, row.WrongTotal = result.LossRatio, result.WrongTotal
+	row.LossRatio, row.WrongTotal, row.Wrong = result.LossRatio, result.WrongTotal, result.Wrong
 	if result.Latency != nil {
 		row.P50Seconds, row.P99Seconds = result.Latency.P50, result.Latency.P99
 	}

@@ -1,14 +1,10 @@
 package world
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -20,12 +16,13 @@ import (
 
 	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/change/nameserver"
+	"github.com/linerate/linerate/internal/resolver/server"
 )
 
 // Recursor is a program that resolves names.
 type Recursor string
 
-// The recursors.
+// The recursors. Package server calls them the same.
 const (
 	BIND    Recursor = "bind"
 	Unbound Recursor = "unbound"
@@ -298,120 +295,35 @@ policy.add(policy.suffix(policy.PASS, {todname('test.')}))
 type Counters struct {
 	Hits, Misses uint64
 	Evictions    *uint64 // nil: it does not count them
-	UDPDrops     uint64
 }
 
 // counters reads them.
 func (r *running) counters(ctx context.Context) (Counters, error) {
+	t := server.Target{Kind: server.Kind(r.kind)}
 	switch r.kind {
+	case BIND:
+		t.Endpoint = "http://" + netip.AddrPortFrom(recursorAt, statisticsPort).String()
 	case Unbound:
-		return r.unboundCounters(ctx)
-	case Knot:
-		text, err := nameserver.AskKresd(ctx, r.dir, "stats.list()")
-		if err != nil {
-			return Counters{}, fmt.Errorf("read statistics of kresd: %w", err)
+		t.Endpoint = filepath.Join(r.dir, "control")
+	case Knot: // the one process has one socket
+		sockets, err := filepath.Glob(filepath.Join(r.dir, "control", "*"))
+		if err != nil || len(sockets) == 0 {
+			return Counters{}, fmt.Errorf("read statistics of kresd: %w: no control socket in %s", os.ErrNotExist, r.dir)
 		}
-		return parseKnot(text)
+		t.Endpoint = sockets[0]
 	}
-	body, err := get(ctx, netip.AddrPortFrom(recursorAt, statisticsPort).String(), "/json/v1/server")
+	s, err := server.Read(ctx, t)
 	if err != nil {
-		return Counters{}, fmt.Errorf("read statistics of named: %w", err)
+		return Counters{}, fmt.Errorf("read statistics of %s: %w", r.kind.program(), err)
 	}
-	return parseBIND(body)
+	return countersOf(s), nil
 }
 
-// parseBIND reads the cache counters of the default view.
-func parseBIND(body []byte) (Counters, error) {
-	var doc struct {
-		Views map[string]struct {
-			Resolver struct {
-				Cache map[string]uint64 `json:"cachestats"`
-			} `json:"resolver"`
-		} `json:"views"`
+func countersOf(s server.Statistics) Counters {
+	c := Counters{Hits: uint64(s.Of(server.Hits)), Misses: uint64(s.Of(server.Misses))}
+	if n, ok := s.Get(server.Evictions); ok {
+		evictions := uint64(n)
+		c.Evictions = &evictions
 	}
-	if err := json.Unmarshal(body, &doc); err != nil {
-		return Counters{}, fmt.Errorf("parse statistics of named: %w", err)
-	}
-	view, ok := doc.Views["_default"]
-	if !ok || view.Resolver.Cache == nil {
-		return Counters{}, errors.New("parse statistics of named: the default view has no cache counters")
-	}
-	evictions := view.Resolver.Cache["DeleteLRU"]
-	return Counters{Hits: view.Resolver.Cache["QueryHits"], Misses: view.Resolver.Cache["QueryMisses"],
-		Evictions: &evictions}, nil
-}
-
-// unboundCounters asks the control socket (unbound-control(8); the protocol is a line each way).
-func (r *running) unboundCounters(ctx context.Context) (Counters, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", filepath.Join(r.dir, "control"))
-	if err != nil {
-		return Counters{}, fmt.Errorf("read statistics of unbound: %w", err)
-	}
-	defer conn.Close() // what was read decides
-	if _, err := io.WriteString(conn, "UBCT1 stats_noreset\n"); err != nil {
-		return Counters{}, fmt.Errorf("read statistics of unbound: %w", err)
-	}
-	text, err := io.ReadAll(io.LimitReader(conn, 1<<20))
-	if err != nil {
-		return Counters{}, fmt.Errorf("read statistics of unbound: %w", err)
-	}
-	return parseUnbound(text)
-}
-
-// parseKnot reads lines of the form ['name'] = value.
-func parseKnot(text string) (Counters, error) {
-	values := map[string]uint64{}
-	for line := range strings.Lines(text) {
-		name, value, ok := strings.Cut(strings.TrimSpace(line), "'] = ")
-		if n, err := strconv.ParseUint(strings.TrimSuffix(value, ","), 10, 64); ok && err == nil {
-			values[strings.TrimPrefix(name, "['")] = n
-		}
-	}
-	all, ok := values["answer.total"]
-	hits := values["answer.cached"]
-	if !ok || hits > all {
-		return Counters{}, errors.New("parse statistics of kresd: answer.total is missing")
-	}
-	return Counters{Hits: hits, Misses: all - hits}, nil
-}
-
-// parseUnbound reads lines of the form name=value.
-func parseUnbound(text []byte) (Counters, error) {
-	values := map[string]uint64{}
-	for line := range bytes.Lines(text) {
-		name, value, ok := strings.Cut(strings.TrimSpace(string(line)), "=")
-		if n, err := strconv.ParseUint(value, 10, 64); ok && err == nil {
-			values[name] = n
-		}
-	}
-	if _, ok := values["total.num.queries"]; !ok {
-		return Counters{}, errors.New("parse statistics of unbound: total.num.queries is missing")
-	}
-	return Counters{Hits: values["total.num.cachehits"], Misses: values["total.num.cachemiss"]}, nil
-}
-
-// get reads a page over HTTP/1.0, which has no chunks and ends with the connection.
-func get(ctx context.Context, address, path string) ([]byte, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close() // what was read decides
-	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		return nil, err
-	}
-	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.0\r\nHost: %s\r\nConnection: close\r\n\r\n", path, address); err != nil {
-		return nil, err
-	}
-	all, err := io.ReadAll(io.LimitReader(conn, 64<<20))
-	if err != nil {
-		return nil, err
-	}
-	head, body, ok := bytes.Cut(all, []byte("\r\n\r\n"))
-	if status := strings.Fields(string(head)); !ok || len(status) < 2 || status[1] != "200" {
-		return nil, errors.New("the answer is no page")
-	}
-	return body, nil
+	return c
 }

@@ -5,6 +5,7 @@ package world
 import (
 	"context"
 	"errors"
+	"io"
 	"net/netip"
 )
 
@@ -24,3 +25,6 @@ func (*Room) Server() netip.AddrPort { return netip.AddrPort{} }
 
 // Close does nothing.
 func (*Room) Close() {}
+
+// watchDirectory returns an error likewise.
+func watchDirectory(string) (io.Closer, error) { return nil, errors.ErrUnsupported }

@@ -30,8 +30,13 @@ func Names(count int) (each, random *names.Set, err error) {
 // configuration; nil: longer than four times the record's time to live. It restarts nothing that
 // runs: no other recursor may be in the namespace.
 func Fresh(ctx context.Context, kind Recursor, dir string, options []string) (*float64, error) {
+	watch, err := watchDirectory(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer watch.Close() // the recursor has ended
 	var row Row
-	err := Options{Recursor: kind}.fresh(ctx, Variant{Options: options, Scaled: scaled(options)}, dir, &row)
+	err = Options{Recursor: kind}.fresh(ctx, Variant{Options: options, Scaled: scaled(options)}, dir, &row)
 	return row.FreshSeconds, err
 }
 

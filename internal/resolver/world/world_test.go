@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/linerate/linerate/internal/resolver/message"
+	"github.com/linerate/linerate/internal/resolver/server"
 )
 
 // ask returns the reply of a server, as another library reads it.
@@ -78,27 +79,26 @@ func TestAuthorities(t *testing.T) {
 	}
 }
 
+// TestCounters reads what the room of package server parses.
 func TestCounters(t *testing.T) {
-	c, err := parseBIND([]byte(`{"views":{"_default":{"resolver":{"stats":{"Queryv4":5},"cachestats":` +
-		`{"CacheHits":9,"QueryHits":30,"QueryMisses":10,"DeleteLRU":7,"DeleteTTL":1}}},"_bind":{"resolver":{}}}}`))
-	if err != nil || c.Hits != 30 || c.Misses != 10 || c.Evictions == nil || *c.Evictions != 7 {
-		t.Errorf("bind: %+v, %v", c, err)
-	}
-	c, err = parseUnbound([]byte("thread0.num.queries=4\ntotal.num.queries=4\ntotal.num.cachehits=3\n" +
-		"total.num.cachemiss=1\ntotal.recursion.time.avg=0.5\n"))
-	if err != nil || c.Hits != 3 || c.Misses != 1 || c.Evictions != nil {
-		t.Errorf("unbound: %+v, %v", c, err)
-	}
-	c, err = parseKnot("{\n    ['answer.cached'] = 3,\n    ['answer.total'] = 4,\n}")
-	if err != nil || c.Hits != 3 || c.Misses != 1 || c.Evictions != nil {
-		t.Errorf("knot: %+v, %v", c, err)
-	}
-	for _, bad := range []string{"", "{}", `{"views":{}}`, `{"views":{"_default":{}}}`, "error unknown command"} {
-		if c, err := parseBIND([]byte(bad)); err == nil {
-			t.Errorf("bind: %q is %+v", bad, c)
+	seven := uint64(7)
+	for text, want := range map[string]Counters{
+		`{"json-stats-version":"1.7","views":{"_default":{"resolver":{"stats":{"Queryv4":5},"cachestats":` +
+			`{"CacheHits":9,"QueryHits":30,"QueryMisses":10,"DeleteLRU":7}}},"_bind":{"resolver":{"cachestats":` +
+			`{"QueryHits":5}}}}}`: {30, 10, &seven},
+		"total.num.queries=4\ntotal.num.cachehits=3\ntotal.num.cachemiss=1\n": {3, 1, nil},
+		"{\n    ['answer.cached'] = 3,\n    ['answer.total'] = 4,\n}":         {3, 1, nil},
+	} {
+		s, err := server.Parse([]byte(text))
+		c := countersOf(s)
+		if err != nil || c.Hits != want.Hits || c.Misses != want.Misses || (c.Evictions == nil) != (want.Evictions == nil) ||
+			c.Evictions != nil && *c.Evictions != *want.Evictions {
+			t.Errorf("%+v, %v, want %+v", c, err, want)
 		}
-		if c, err := parseUnbound([]byte(bad)); err == nil {
-			t.Errorf("unbound: %q is %+v", bad, c)
+	}
+	for _, r := range Recursors() {
+		if !slices.Contains([]server.Kind{server.BIND, server.Unbound, server.Knot}, server.Kind(r)) {
+			t.Errorf("package server does not know %s", r)
 		}
 	}
 }
@@ -157,16 +157,4 @@ func TestReasonOf(t *testing.T) {
 			t.Errorf("the reason is %q, want %q", got, want)
 		}
 	}
-}
-
-func FuzzCounters(f *testing.F) {
-	f.Add([]byte(`{"views":{"_default":{"resolver":{"cachestats":{"QueryHits":1}}}}}`))
-	f.Add([]byte("total.num.queries=4\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, err := parseBIND(b); err == nil {
-			if _, err := parseUnbound(b); err == nil && len(b) < 10 {
-				t.Errorf("%q is both", b)
-			}
-		}
-	})
 }

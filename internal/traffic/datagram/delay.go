@@ -35,6 +35,7 @@ const (
 	// is kept
 	highestBit  = 43
 	bucketCount = (highestBit - fineBits + 1) * fine
+	levels      = highestBit - fineBits // of buckets of one width
 )
 
 // variation is the packet delay variation of RFC 5481 §4.2: the distribution of the transit time
@@ -42,12 +43,15 @@ const (
 // stored as distances from a reference a little below the smallest so far, and all of them are
 // moved when a transit time falls below the reference.
 type variation struct {
-	counts    [bucketCount]uint64
+	counts [bucketCount]uint64
+	// by how much the values of a level are more than those of their buckets, less than a width
+	lag       [levels]uint64
 	reference time.Duration // transit time of distance 0
 	min, max  time.Duration // transit times
 	count     uint64
-	mean, m2  float64 // Welford's running mean and sum of squared deviations of the distance from first, nanoseconds
-	first     time.Duration
+	// Welford's running mean and sum of squared deviations of the distance from first, nanoseconds
+	mean, m2 float64
+	first    time.Duration
 }
 
 // headRoom is how far the reference lies below a new minimum. Clocks that drift apart make new
@@ -66,7 +70,7 @@ func (v *variation) note(transit time.Duration, n int) {
 		v.move(v.reference - to)
 		v.reference = to
 	}
-	v.counts[bucketOf(uint64(transit-v.reference))] += uint64(n)
+	v.counts[v.place(uint64(transit-v.reference))] += uint64(n)
 	// Chan, Golub & LeVeque's formula for adding n equal values.
 	k, total := float64(n), float64(v.count)+float64(n)
 	d := float64(transit-v.first) - v.mean
@@ -75,16 +79,40 @@ func (v *variation) note(transit time.Duration, n int) {
 	v.count += uint64(n)
 }
 
-// move adds a distance to every value. From the top down, because each goes up.
+// move adds a distance to every value. It moves a level by whole buckets and keeps the rest,
+// because many distances are shorter than the buckets of large values. From the top down, because
+// each goes up.
 func (v *variation) move(by time.Duration) {
-	for i := bucketCount - 1; i >= 0; i-- {
-		n := v.counts[i]
-		if n == 0 {
+	for level := levels - 1; level >= 0; level-- {
+		width := uint64(1) << level
+		far := v.lag[level] + uint64(by)
+		v.lag[level] = far % width
+		if far -= far % width; far == 0 {
 			continue
 		}
-		v.counts[i] = 0
-		v.counts[bucketOf(middleOf(i)+uint64(by))] += n
+		first := (level + 1) << fineBits
+		if level == 0 {
+			first = 0
+		}
+		for i := (level+2)<<fineBits - 1; i >= first; i-- {
+			n := v.counts[i]
+			if n == 0 {
+				continue
+			}
+			v.counts[i] = 0
+			to := bucketOf(middleOf(i) + far)
+			if levelOf(to) != level {
+				to = v.place(middleOf(i) + far + v.lag[level])
+			}
+			v.counts[to] += n
+		}
 	}
+}
+
+// place returns the bucket of a distance, which stands for a little more than its own values.
+func (v *variation) place(distance uint64) int {
+	lag := v.lag[levelOf(bucketOf(distance))]
+	return bucketOf(distance - min(lag, distance))
 }
 
 // quantile returns the variation in nanoseconds that the share q of all packets does not exceed.
@@ -93,7 +121,7 @@ func (v *variation) quantile(q float64) float64 {
 	offset := float64(v.min - v.reference)
 	for i, n := range &v.counts {
 		if n >= rank {
-			return min(max(float64(middleOf(i))-offset, 0), float64(v.max-v.min))
+			return min(max(float64(middleOf(i)+v.lag[levelOf(i)])-offset, 0), float64(v.max-v.min))
 		}
 		rank -= n
 	}
@@ -128,9 +156,12 @@ func bucketOf(v uint64) int {
 	return shift<<fineBits + int(v>>shift)
 }
 
+// levelOf returns the power of two that is the width of a bucket.
+func levelOf(i int) int { return max(i>>fineBits-1, 0) }
+
 // middleOf returns the value in the middle of a bucket.
 func middleOf(i int) uint64 {
-	shift := max(i>>fineBits-1, 0)
+	shift := levelOf(i)
 	low := uint64(i-shift<<fineBits) << shift
 	return low + uint64(1)<<shift/2
 }

@@ -14,6 +14,7 @@
 // queues to the moment its answer leaves the driver, without the time of this program and of the
 // scheduler. The package keeps what the network reports about a packet that it did not deliver
 // ([Trouble]).
+//
 // # Packets
 //
 // All packets start with the token (16 bytes) and a sequence number (8, big-endian). The highest

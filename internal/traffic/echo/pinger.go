@@ -17,8 +17,9 @@ const (
 	// shortest gap of 100 µs after 1.6 s, at the default of 10 ms after 164 s. It is a power of
 	// two.
 	pingRing = 1 << 14
-	// stragglers is how long the pinger waits for answers after the last ping.
-	stragglers = time.Second
+	// The pinger waits for answers after the last ping as long as this, or twice the longest round
+	// trip so far, as ping(8) does, up to the second bound.
+	stragglers, mostStragglers = time.Second, 5 * time.Second
 	// tries and tryWait bound the trial of a way to ping before the test: 1.5 s for each of two
 	// ways, within the time that the far end waits for the start.
 	tries   = 3
@@ -52,8 +53,9 @@ type Pinger struct {
 	ping     []byte // the packet that is sent, token in place
 	sequence uint64 // of the next ping
 	ring     []pingSent
-	sent     int64 // inside the window
-	answered int64 // of those
+	longest  time.Duration // round trip so far
+	sent     int64         // inside the window
+	answered int64         // of those
 	troubles troubles
 
 	// The kernel may or may not have counted a packet that it refused in the numbers of its send
@@ -90,24 +92,24 @@ func (s *Pinger) Close() { s.socket.close() }
 
 // Loop sends a ping per gap by the clock, not after the answer, so that a slow answer hides no
 // others. It skips pings that it could not send in time: catching up in a burst would measure the
-// burst. After the window it waits a second for stragglers and ends.
+// burst. After the window it waits for stragglers and ends.
 func (s *Pinger) Loop(w *engine.Worker) error {
 	defer s.socket.close()
 	next := w.Now()
-	var quit time.Duration // when to stop waiting for stragglers
+	var tail time.Duration // when the window was over
 	for {
 		now := w.Now()
 		switch w.Phase.Is() {
 		case engine.Stopped:
 			return nil
 		case engine.Tail:
-			if quit == 0 {
-				quit = now + stragglers
+			if tail == 0 {
+				tail = now
 			}
-			if now >= quit || s.answered == s.sent {
+			next = tail + min(max(stragglers, 2*s.longest), mostStragglers)
+			if now >= next || s.answered == s.sent {
 				return nil
 			}
-			next = quit
 		default:
 			if now >= next {
 				s.sendPing(w, now)
@@ -163,6 +165,7 @@ func (s *Pinger) takeAnswer(w *engine.Worker, wait time.Duration) {
 	}
 	slot.waiting = false
 	d := s.between(slot, now, e.received)
+	s.longest = max(s.longest, d)
 	w.Transactions.Add(1)
 	w.RTTNanos.Add(int64(d))
 	if slot.measured {

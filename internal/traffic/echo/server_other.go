@@ -3,12 +3,14 @@
 package echo
 
 import (
+	"context"
 	"encoding/binary"
-	"errors"
 	"net"
 	"net/netip"
 	"syscall"
 	"time"
+
+	"github.com/linerate/linerate/internal/kernel/incoming"
 )
 
 // maxDatagram is the largest IP packet, headers included, and so more than any datagram.
@@ -18,17 +20,25 @@ const maxDatagram = 1 << 16
 type serverSocket struct {
 	conn  *net.UDPConn
 	local netip.AddrPort
+	// ends with wake, which stop calls
+	serving context.Context //nolint:containedctx // no caller's
+	wake    context.CancelFunc
 }
 
 // prepareServer sets nothing: ports are shared on Linux only.
 func prepareServer(string, string, syscall.RawConn) error { return nil }
 
 func newServerSocket(conn *net.UDPConn, local netip.AddrPort) (*serverSocket, error) {
-	return &serverSocket{conn: conn, local: local}, nil
+	s := &serverSocket{conn: conn, local: local}
+	s.serving, s.wake = context.WithCancel(context.Background())
+	return s, nil
 }
 
 // stop makes serve return.
-func (s *serverSocket) stop() error { return s.conn.Close() }
+func (s *serverSocket) stop() error {
+	s.wake()
+	return s.conn.Close()
+}
 
 // close has nothing left to do.
 func (s *serverSocket) close() {}
@@ -37,14 +47,16 @@ func (s *serverSocket) close() {}
 // names: package net cannot forbid fragments.
 func (s *serverSocket) serve(server *Server) {
 	buf := make([]byte, maxDatagram)
+	var retry incoming.Retry
 	for {
 		n, from, err := s.conn.ReadFromUDPAddrPort(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
 		if err != nil {
-			continue // an ICMP error about an answer
+			if retry.After(s.serving, err) != nil {
+				return
+			}
+			continue
 		}
+		retry.Done()
 		r := server.answer(buf[:n], from, s.local, time.Now())
 		if r.probe {
 			putCannot(buf)

@@ -145,6 +145,15 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
+// Info returns what the kernel knows of the connection, also after its end; see [Conn.Info].
+func (b *Blocking) Info() (sys.TCPInfo, error) {
+	if !b.enter() {
+		return sys.TCPInfo{}, net.ErrClosed
+	}
+	info, err := b.conn.Info()
+	return info, b.leave(err)
+}
+
 // CloseWrite sends the end of the stream after everything queued.
 func (b *Blocking) CloseWrite() error {
 	b.mu.Lock()

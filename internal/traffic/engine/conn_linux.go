@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"net"
 	"os"
 	"strconv"
@@ -25,6 +26,8 @@ type Conn struct {
 	pacing float64      // payload bytes per second; 0: none
 	window bool         // the user asked for a buffer size
 	unsent atomic.Int64 // the last bound set for the unsent queue, bytes; 0: none
+	// hurries says that the kernel paces a paced connection no longer.
+	hurries bool
 
 	mu     sync.Mutex // between Wake and Close: a closed descriptor may belong to another file the next moment
 	closed bool
@@ -65,13 +68,27 @@ func (o ConnOptions) apply(fd int) error {
 	return sys.SetUnsentLowWater(fd, o.unsentBytes())
 }
 
+// hurry takes the kernel's limit from a paced connection that is late, or sets it again. Only the
+// connection's sender calls it.
+func (c *Conn) hurry(on bool) error {
+	if on == c.hurries {
+		return nil
+	}
+	rate := pacingHeadroom * c.pacing
+	if on {
+		rate = math.Inf(1)
+	}
+	c.hurries = on
+	return sys.SetMaxPacingRate(c.fd, rate)
+}
+
 // unsentBytes bounds the queue of a paced connection, so that what was counted as sent has left; 0:
 // the connection is not paced.
 func (o ConnOptions) unsentBytes() int {
 	if o.PacingBytesPerSec <= 0 {
 		return 0
 	}
-	return max(minUnsentBytes, int(o.PacingBytesPerSec*pacedCall.Seconds()))
+	return max(minUnsentBytes, int(min(o.PacingBytesPerSec*pacedCall.Seconds(), math.MaxInt32)))
 }
 
 // minUnsentBytes keeps one segment of the largest offload ready to go on a paced connection.
@@ -126,12 +143,6 @@ func DialControl(o ConnOptions) func(network, address string, c syscall.RawConn)
 		}
 		return sys.BindLocal(fd, o.From, o.LocalPort)
 	})
-}
-
-// ListenControl is for the field Control of a net.ListenConfig: accepted connections inherit the
-// options. LocalPort has no effect there.
-func ListenControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
-	return control(o.applyEarly)
 }
 
 func control(apply func(fd int) error) func(network, address string, c syscall.RawConn) error {

@@ -63,6 +63,9 @@ func (c *Conn) mayShorten() bool { return false }
 
 func (c *Conn) setUnsentLimit(int) error { return sys.ErrNotSupported }
 
+// hurry does nothing: no connection is paced.
+func (c *Conn) hurry(bool) error { return nil }
+
 // early refuses what package net cannot set before the handshake. Adopt sets the window, which
 // takes effect later.
 func (o ConnOptions) early() error {
@@ -83,12 +86,6 @@ func (o ConnOptions) early() error {
 // cannot set before connect.
 func DialControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
 	return func(string, string, syscall.RawConn) error { return o.early() }
-}
-
-// ListenControl is for the field Control of a net.ListenConfig, see [DialControl].
-func ListenControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
-	o.LocalPort = 0
-	return DialControl(o)
 }
 
 func (c *Conn) read(p []byte) (int, error) { return mapTimeout(c.conn.Read(p)) }

@@ -18,7 +18,9 @@
 // itself the payload is a pattern of one fixed period, independent of the sizes of the calls at
 // either end, so a receiver knows what byte n must be. It copies a sample every two megabytes,
 // compares it, and ends with [ErrCorrupt] when bytes were lost, duplicated or changed. A [Quota]
-// ends a run by amount. A rate is kept by a schedule, and the kernel's pacing spreads each call.
+// ends a run by amount. A rate is kept by a schedule, and the kernel's pacing spreads each call. A
+// stream that is late by more than a call is not paced by the kernel until it is on time again, so
+// that the mean of a test is the rate asked for.
 //
 // The cost of a fast stream is mostly not its bytes but which thread wakes which, and which CPU
 // sends the next segment. So a copying sender makes calls of megabytes out of a pattern that stays

@@ -16,7 +16,7 @@ import (
 // TestOptionsBeforeTheHandshake dials with a chosen port and segment size and checks the
 // connection.
 func TestOptionsBeforeTheHandshake(t *testing.T) {
-	lc := net.ListenConfig{Control: ListenControl(ConnOptions{WindowBytes: 100_000})}
+	lc := net.ListenConfig{Control: DialControl(ConnOptions{WindowBytes: 100_000})}
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

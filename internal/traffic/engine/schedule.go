@@ -8,6 +8,10 @@ const (
 	// schedule keeps the mean; the kernel spreads what one call hands over. At exactly the same
 	// rate, a thread that ran late could never make up for it: 100 Mb/s became 82 on a busy host.
 	pacingHeadroom = 1.25
+	// lateCall is how late a stream may be before the kernel's limit goes until the stream is on time
+	// again, so that the mean of the test is the rate asked for, as with iperf3 -b. At 1.25 times
+	// the rate, a thread that a busy host delays again and again never is.
+	lateCall = pacedCall
 	// lateCredit is how late a stream may be and still catch up: longer than some retransmission
 	// timeouts of Linux (200 ms, then 400), and than a busy host suspends a thread. A longer delay
 	// moves the schedule.
@@ -24,6 +28,7 @@ type schedule struct {
 	started        bool
 	start          time.Duration // moved by delays beyond the credit
 	handed         int64         // bytes since start
+	hurries        bool          // late, and not on time since
 }
 
 // wait returns how long to wait before the next n bytes may be handed over; 0: not at all.
@@ -37,6 +42,11 @@ func (s *schedule) wait(now time.Duration, n int) time.Duration {
 	due := s.start + time.Duration(float64(s.handed+int64(n))/s.bytesPerSecond*float64(time.Second))
 	if late := now - due; late > lateCredit {
 		s.start += late - lateCredit
+	}
+	if due > now {
+		s.hurries = false
+	} else if now-due > lateCall {
+		s.hurries = true
 	}
 	return max(due-now, 0)
 }

@@ -27,6 +27,9 @@ const (
 	// leaves within some milliseconds.
 	pacedCall    = 10 * time.Millisecond
 	minPacedCall = 1 << 10
+	// longestPacedCall is the most time between two calls of a stream, so that one of some bits a
+	// second sends something at all: minPacedCall takes eight seconds at 1 kb/s.
+	longestPacedCall = 100 * time.Millisecond
 )
 
 // SendMethod is how a stream sender hands bytes to the kernel.
@@ -90,13 +93,19 @@ func newStreamSender(p *Phase, conn *Conn, method SendMethod, o StreamOptions) (
 		call = min(o.BufferBytes, maxCallBytes)
 	}
 	if rate := conn.pacing; rate > 0 {
-		call = min(call, max(minPacedCall, int(rate*pacedCall.Seconds())))
+		call = min(call, pacedBytes(rate))
 	}
 	short := shortQueue{conn: conn, off: method != SendCopy || conn.pacing > 0 || !conn.mayShorten()}
 	w := New(Sender, p, &streamSender{conn: conn, from: from, call: call, limit: o.Limit, woken: make(chan struct{}, 1),
 		short: short, pace: schedule{bytesPerSecond: conn.pacing}})
 	w.Conn, w.Method = conn, string(method)
 	return w, nil
+}
+
+// pacedBytes returns how much one call of a stream with a rate in bytes per second hands over.
+func pacedBytes(rate float64) int {
+	least := min(minPacedCall, int(rate*longestPacedCall.Seconds()))
+	return max(1, least, int(min(rate*pacedCall.Seconds(), maxCallBytes)))
 }
 
 // NewStreamReceiver makes the worker that receives bulk data on conn, counts them and compares
@@ -190,7 +199,11 @@ func (s *streamSender) round(w *Worker) error {
 		want = s.claimed
 	}
 	if s.pace.bytesPerSecond > 0 {
-		if wait := s.pace.wait(w.Now(), want); wait > 0 {
+		wait := s.pace.wait(w.Now(), want)
+		if err := s.conn.hurry(s.pace.hurries); err != nil {
+			return err
+		}
+		if wait > 0 {
 			s.full = false
 			SleepUntil(sys.Monotonic() + min(wait, wakeEvery))
 			return nil

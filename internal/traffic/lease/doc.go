@@ -23,5 +23,8 @@
 // # Limits
 //
 // On systems other than Linux the lease holds within one process. Any user of this host can take
-// it, and so keep load tests away. A test between two namespaces of one machine has two leases.
+// it. The kernel says which process that is (SO_PEERCRED), and the error names it. Root's tests and
+// those of the same user keep a test away as long as they last, another user's only for
+// [Lease.Courtesy]: then a process that runs for long, such as serve, tests beside it. A command
+// that a user types does so at once. A test between two namespaces of one machine has two leases.
 package lease

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -23,22 +25,31 @@ type Lease struct {
 	// A test has one of its own, because programs on the same machine may have this host's.
 	Name string
 
-	mu   sync.Mutex
-	held bool
+	// Courtesy is how long another user's test keeps this one away; 0: an hour, longer than the
+	// tests of serve, of schedules and of fleets. Every user of the host can take the lease, and
+	// could otherwise keep it for ever.
+	Courtesy time.Duration
+
+	mu      sync.Mutex
+	held    bool
+	refused time.Time // the first of the refusals for another user's test; zero: the last attempt was none
 }
 
 // look is the time between two attempts of [Lease.Wait].
 const look = 100 * time.Millisecond
 
 // Wait takes the lease as soon as it is free, and returns what gives it back, which counts once.
-// The error is ErrBusy if another test still has the lease after most.
+// The error is ErrBusy if another test still has the lease after most, or that of Take.
 func (l *Lease) Wait(ctx context.Context, most time.Duration) (release func(), err error) {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for end := time.Now().Add(most); ; {
-		release, err := l.Take()
-		if err == nil || time.Now().After(end) {
+		release, err := l.take()
+		if !errors.Is(err, ErrBusy) {
 			return release, err
+		}
+		if time.Now().After(end) {
+			return l.insist(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -49,8 +60,61 @@ func (l *Lease) Wait(ctx context.Context, most time.Duration) (release func(), e
 }
 
 // Take takes the lease, and returns what gives it back, which counts once. It does not wait: the
-// error is ErrBusy while another test has the lease.
+// error is ErrBusy while another test has the lease, and names its process as far as the kernel
+// does. Any other one is the kernel's refusal.
 func (l *Lease) Take() (release func(), err error) {
+	if release, err = l.take(); errors.Is(err, ErrBusy) {
+		return l.insist(err)
+	}
+	return release, err
+}
+
+func (l *Lease) socket() string { return "@" + cmp.Or(l.Name, ofHost) }
+
+// owner is who has a lease: the zero value if the kernel does not say.
+type owner struct {
+	known bool
+	uid   int
+	what  string // for a sentence
+}
+
+// insist returns the error of a refusal with the process that has the lease, or the lease without
+// its socket: once another user's test has been the reason of every refusal for the time of
+// courtesy. A test of root or of the same user is never in doubt.
+func (l *Lease) insist(busy error) (release func(), err error) {
+	who := holder(l.socket())
+	if who.what != "" {
+		busy = fmt.Errorf("%w: %s", busy, who.what)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch now := time.Now(); {
+	case l.held || runtime.GOOS != "linux":
+		return nil, busy
+	case who.known && (who.uid == 0 || who.uid == os.Geteuid()):
+		l.refused = time.Time{}
+		return nil, busy
+	case l.refused.IsZero():
+		l.refused = now
+		return nil, busy
+	case now.Sub(l.refused) < cmp.Or(l.Courtesy, time.Hour):
+		return nil, busy
+	}
+	return l.hold(func() {}), nil
+}
+
+// hold marks the lease as held and returns what gives it back.
+func (l *Lease) hold(free func()) (release func()) {
+	l.held = true
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		free()
+		l.held = false
+	})
+}
+
+func (l *Lease) take() (release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held {
@@ -58,18 +122,15 @@ func (l *Lease) Take() (release func(), err error) {
 	}
 	free := func() {}
 	if runtime.GOOS == "linux" {
-		socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: "@" + cmp.Or(l.Name, ofHost), Net: "unix"})
+		socket, err := net.ListenUnix("unix", &net.UnixAddr{Name: l.socket(), Net: "unix"})
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, ErrBusy
+		}
 		if err != nil {
-			// The address in use is the only failure that the kernel has for this call.
-			return nil, fmt.Errorf("%w: %w", ErrBusy, err)
+			return nil, fmt.Errorf("take the lease of load tests: %w", err) // no descriptor, or no right to such a socket
 		}
 		free = func() { _ = socket.Close() }
 	}
-	l.held = true
-	return sync.OnceFunc(func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		free()
-		l.held = false
-	}), nil
+	l.refused = time.Time{}
+	return l.hold(free), nil
 }

@@ -4,11 +4,16 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
+	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/base/testenv"
 	"github.com/linerate/linerate/internal/traffic/lease"
@@ -61,7 +66,8 @@ func TestTake(t *testing.T) {
 		t.Fatalf("the first holder: %s", said)
 	}
 	inside := []string{"nsenter", "-t", fmt.Sprint(first.Process.Pid), "-n"}
-	if _, said := holder(inside...); said == "<nil>\n" {
+	if _, said := holder(inside...); !strings.Contains(said, fmt.Sprintf("process %d of user %d has it",
+		first.Process.Pid, os.Getuid())) {
 		t.Error("two processes have the lease")
 	}
 	waiting, said := holder() // another namespace is another network
@@ -88,4 +94,73 @@ func TestRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	again()
+}
+
+// TestRefusals: what the kernel refuses is no other test, and waiting does not change it.
+func TestRefusals(t *testing.T) {
+	l := lease.Lease{Name: strings.Repeat("x", 200)} // no socket has so long a name
+	for name, take := range map[string]func() (func(), error){
+		"take": l.Take, "wait": func() (func(), error) { return l.Wait(t.Context(), time.Hour) },
+	} {
+		if _, err := take(); err == nil || errors.Is(err, lease.ErrBusy) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCourtesy checks that another user cannot keep the lease for ever, and that root and the same
+// user can.
+func TestCourtesy(t *testing.T) {
+	testenv.Need(t, testenv.NetNS) // root, who can become another user
+	for _, c := range []struct {
+		uid   int
+		yield bool
+	}{{65534, true}, {os.Geteuid(), false}} {
+		name := fmt.Sprintf("linerate/test-%d-of-%d", os.Getpid(), c.uid)
+		socket := make(chan net.Listener)
+		go func() {
+			runtime.LockOSThread() // and never unlock: the thread ends with its user
+			if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(c.uid), ^uintptr(0)); e != 0 {
+				t.Error(e)
+			}
+			l, err := net.Listen("unix", "@"+name)
+			if err != nil {
+				t.Error(err)
+			}
+			socket <- l
+		}()
+		other := <-socket
+		if other == nil {
+			t.FailNow()
+		}
+		l := lease.Lease{Name: name, Courtesy: time.Nanosecond}
+		said := fmt.Sprintf("user %d has it", c.uid)
+		if _, err := l.Take(); !errors.Is(err, lease.ErrBusy) || !strings.Contains(err.Error(), said) {
+			t.Errorf("user %d, at once: %v", c.uid, err)
+		}
+		patient := lease.Lease{Name: name}
+		for range 2 {
+			if _, err := patient.Wait(t.Context(), 0); !errors.Is(err, lease.ErrBusy) {
+				t.Errorf("user %d, within the hour: %v", c.uid, err)
+			}
+		}
+		release, err := l.Wait(t.Context(), 0)
+		if yields := err == nil; yields != c.yield {
+			t.Errorf("user %d, after the time of courtesy: %v", c.uid, err)
+		}
+		if err == nil {
+			if _, err := l.Take(); !errors.Is(err, lease.ErrBusy) {
+				t.Errorf("taken twice: %v", err)
+			}
+			release()
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+		if release, err = l.Take(); err != nil {
+			t.Errorf("free again: %v", err)
+		} else {
+			release()
+		}
+	}
 }

@@ -6,7 +6,8 @@
 // [Listen] opens TCP and UDP at one port. [Sockets.Serve] hands every connection to a goroutine of
 // its own and all datagrams to one, and calls a sweep every second. It ends with its context: then
 // both sockets are closed and all goroutines have returned. A server that needs only a part of that
-// uses [Accept] or [Receive]. [Limited] is the log of such a server, and [Rest] is how it waits.
+// uses [Receive] or [incoming.Connections], whose rule about errors both follow. [Limited] is the
+// log of such a server, and [Rest] is how it waits.
 //
 // Package admission decides which clients a server admits, and to how much.
 //
@@ -16,8 +17,7 @@
 //
 // # Sources
 //
-// accept(2) for the errors of a listener that pass: those of the network of one peer, and the lack
-// of descriptors or memory; RFC 4291 §2.5.5.2 for the IPv4 addresses that a socket for both
+// RFC 4291 §2.5.5.2 for the IPv4 addresses that a socket for both
 // versions returns as IPv6.
 //
 // # Limits

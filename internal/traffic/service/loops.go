@@ -2,8 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
-	"net"
 	"net/netip"
 	"time"
 )
@@ -13,39 +11,12 @@ import (
 const ReceiveBufferBytes = 4 << 20
 
 const (
-	// retryAfter is how long a loop rests after an error that passes. Descriptors are free again
-	// when some test ends, so an immediate retry would only burn CPU; a client does not notice the
-	// delay, because its handshake is over.
-	retryAfter = 50 * time.Millisecond
 	// sweepEvery is how late a sweep may be: what servers forget is some seconds old.
 	sweepEvery = time.Second
 	// datagramBytes holds the largest payload that UDP carries, 65527 bytes over IPv6, so no
 	// datagram is cut.
 	datagramBytes = 64 << 10
 )
-
-// Accept takes connections one after the other until ctx ends, and then returns nil. The caller
-// that ends ctx closes the listener, which wakes the waiting call. It is an error if the listener
-// was closed while ctx goes on; all other errors pass: a peer that was gone before it was accepted,
-// or no free descriptors.
-func Accept(ctx context.Context, accept func() (*net.TCPConn, error), take func(conn *net.TCPConn)) error {
-	for {
-		conn, err := accept()
-		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				_ = conn.Close() // it arrived in the last moment and was promised nothing
-			}
-			return nil
-		case err == nil:
-			take(conn)
-		case errors.Is(err, net.ErrClosed):
-			return err
-		default:
-			_ = Rest(ctx, retryAfter) // the loop looks at ctx above
-		}
-	}
-}
 
 // Datagram is one datagram that a server received.
 type Datagram struct {

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"syscall"
 	"time"
 
+	"github.com/linerate/linerate/internal/kernel/incoming"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
@@ -109,7 +109,7 @@ func newPump(fd int) *pump {
 // run is [Receive].
 func (p *pump) run(ctx context.Context, take func(Datagram), sweep func()) error {
 	swept := time.Now()
-	failed := false
+	var retry incoming.Retry
 	for {
 		waits := !p.hot
 		n, err := p.receive()
@@ -119,19 +119,18 @@ func (p *pump) run(ctx context.Context, take func(Datagram), sweep func()) error
 		}
 		switch {
 		case err == nil:
-			failed = false
+			retry.Done()
 			p.hand(n, now, take)
 			p.rest(n, now)
 		case errors.Is(err, sys.ErrTimeout):
 			if waits {
 				p.cool() // a second of silence
 			}
-		case errors.Is(err, syscall.EBADF), errors.Is(err, syscall.ENOTSOCK):
-			return fmt.Errorf("receive datagrams: %w", err)
-		case failed:
-			_ = Rest(ctx, retryAfter) // as in Accept
 		default:
-			failed = true // most often the ICMP error about an answer of ours
+			// most often the ICMP error about an answer of ours
+			if err := retry.After(ctx, err); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("receive datagrams: %w", err)
+			}
 		}
 		if sweep != nil && (now.Sub(swept) >= sweepEvery || waits && errors.Is(err, sys.ErrTimeout)) {
 			sweep()

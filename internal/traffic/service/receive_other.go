@@ -9,10 +9,13 @@ import (
 	"net/netip"
 	"os"
 	"time"
+
+	"github.com/linerate/linerate/internal/kernel/incoming"
 )
 
-// Receive takes datagrams one after the other until ctx ends, and then returns nil, as [Accept]
-// does. Every second it calls sweep, unless that is nil, also while datagrams arrive.
+// Receive takes datagrams one after the other until ctx ends, and then returns nil, as
+// [incoming.Connections] does. Every second it calls sweep, unless that is nil, also while
+// datagrams arrive.
 func Receive(ctx context.Context, conn *net.UDPConn, take func(Datagram), sweep func()) error {
 	_ = conn.SetReadBuffer(ReceiveBufferBytes) // less is slower, not wrong
 	p := make([]byte, datagramBytes)
@@ -20,7 +23,7 @@ func Receive(ctx context.Context, conn *net.UDPConn, take func(Datagram), sweep 
 		_, err := conn.WriteToUDPAddrPort(p, to)
 		return err
 	}
-	failed := false
+	var retry incoming.Retry
 	for swept := true; ; {
 		if sweep != nil && swept {
 			// A deadline and no ticker: a deadline that has passed ends the next read even when
@@ -33,19 +36,16 @@ func Receive(ctx context.Context, conn *net.UDPConn, take func(Datagram), sweep 
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			failed = false
+			retry.Done()
 			take(Datagram{p[:n], unmapped(from), time.Now(), answer})
-		case errors.Is(err, net.ErrClosed):
-			return err
 		case sweep != nil && errors.Is(err, os.ErrDeadlineExceeded):
 			sweep()
 			swept = true
-		case failed:
-			_ = Rest(ctx, retryAfter) // as in Accept
 		default:
-			// A single error is most often the ICMP error about an answer of ours, as Windows
-			// reports it: the next datagram is already there.
-			failed = true
+			// Windows reports the ICMP errors about answers of ours here.
+			if err := retry.After(ctx, err); err != nil && ctx.Err() == nil {
+				return err
+			}
 		}
 	}
 }

@@ -18,52 +18,6 @@ import (
 
 func TestMain(m *testing.M) { traffictest.Main(m) }
 
-// TestAcceptOutlivesShortages has a listener that runs out of descriptors for an hour.
-func TestAcceptOutlivesShortages(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		began, calls := time.Now(), 0
-		var taken []*net.TCPConn
-		conn := new(net.TCPConn)
-		err := Accept(ctx, func() (*net.TCPConn, error) {
-			calls++
-			switch {
-			case len(taken) > 0:
-				cancel()
-				return nil, net.ErrClosed
-			case time.Since(began) >= time.Hour:
-				return conn, nil
-			}
-			return nil, syscall.EMFILE
-		}, func(c *net.TCPConn) { taken = append(taken, c) })
-		if err != nil || len(taken) != 1 || taken[0] != conn {
-			t.Errorf("%v, %d connections", err, len(taken))
-		}
-		// A rest after each failure, or the loop would keep a processor busy.
-		if most := int(time.Hour/retryAfter) + 2; calls > most {
-			t.Errorf("%d calls in an hour", calls)
-		}
-	})
-}
-
-// TestAcceptEnds: while it rests, with a connection in the last moment, and when other code closes
-// its listener.
-func TestAcceptEnds(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	fail := func() (*net.TCPConn, error) { cancel(); return nil, syscall.EMFILE }
-	if err := Accept(ctx, fail, func(*net.TCPConn) {}); err != nil {
-		t.Errorf("at the end of its context: %v", err)
-	}
-	late := func() (*net.TCPConn, error) { return new(net.TCPConn), nil }
-	if err := Accept(ctx, late, func(*net.TCPConn) { t.Error("taken after the end") }); err != nil {
-		t.Errorf("in the last moment: %v", err)
-	}
-	gone := func() (*net.TCPConn, error) { return nil, net.ErrClosed }
-	if err := Accept(t.Context(), gone, func(*net.TCPConn) {}); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("without its listener: %v", err)
-	}
-}
-
 // TestServe talks to both sockets over both versions of IP and ends the server with a connection
 // open.
 func TestServe(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+
+	"github.com/linerate/linerate/internal/kernel/incoming"
 )
 
 // Sockets are TCP and UDP at one port. Without UDP it is TCP alone.
@@ -31,12 +33,11 @@ func Listen(ctx context.Context, address string, udp func(ctx context.Context, n
 		udp = listenPacket
 	}
 	for try := 1; ; try++ {
-		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, "tcp", address)
+		l, err := ListenTCP(ctx, address)
 		if err != nil {
 			return nil, err
 		}
-		s := &Sockets{TCP: l.(*net.TCPListener)} //nolint:forcetypeassert // network "tcp" returns nothing else
+		s := &Sockets{TCP: l}
 		// The host as it was given: an address that means all addresses of both versions must mean
 		// the same for UDP.
 		s.UDP, err = udp(ctx, "udp", net.JoinHostPort(host, strconv.Itoa(int(s.Addr().Port()))))
@@ -48,6 +49,18 @@ func Listen(ctx context.Context, address string, udp func(ctx context.Context, n
 			return nil, err
 		}
 	}
+}
+
+// ListenTCP opens a socket of TCP. By default Go opens one of Multipath TCP (1.24): a client that
+// speaks that would measure it, where the subject is TCP.
+func ListenTCP(ctx context.Context, address string) (*net.TCPListener, error) {
+	var lc net.ListenConfig
+	lc.SetMultipathTCP(false)
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return l.(*net.TCPListener), nil //nolint:forcetypeassert // network "tcp" returns nothing else
 }
 
 func listenPacket(ctx context.Context, network, address string) (*net.UDPConn, error) {
@@ -83,6 +96,8 @@ type Handler struct {
 	// Sweep is called every second by the goroutine of Packet; nil: the server has nothing to
 	// forget.
 	Sweep func()
+	// Log, as of [Limited], receives why no connection can be accepted; it may be nil.
+	Log func(format string, args ...any)
 }
 
 // Serve hands over what arrives until ctx ends, and then returns nil. It closes the sockets and
@@ -91,8 +106,7 @@ type Handler struct {
 func (s *Sockets) Serve(ctx context.Context, h Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, s.Close)
-	defer stop()
+	defer incoming.CloseWith(ctx, s.Close)()
 	var all sync.WaitGroup
 	var received error
 	if s.UDP != nil {
@@ -101,7 +115,13 @@ func (s *Sockets) Serve(ctx context.Context, h Handler) error {
 			received = Receive(ctx, s.UDP, h.Packet, h.Sweep)
 		})
 	}
-	accepted := Accept(ctx, s.TCP.AcceptTCP, func(conn *net.TCPConn) { all.Go(func() { h.Conn(ctx, conn) }) })
+	var report func(error)
+	if h.Log != nil {
+		report = incoming.Log(func(sentence string) { h.Log("%s", sentence) })
+	}
+	accepted := incoming.Connections(ctx, s.TCP.AcceptTCP, report, func(conn *net.TCPConn) {
+		all.Go(func() { h.Conn(ctx, conn) })
+	})
 	cancel()
 	all.Wait()
 	return errors.Join(accepted, received)

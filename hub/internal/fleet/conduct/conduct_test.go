@@ -54,6 +54,11 @@ type simulated struct {
 	figures  int
 	start    time.Time
 	ahead    time.Duration // of the clock of the hosts
+
+	away sync.Mutex
+	cut  map[string]bool
+	seen func(host string) time.Time // nil: now
+	lie  func(host string, r *executor.Report)
 }
 
 type simHost struct {
@@ -106,6 +111,9 @@ var errLost = errors.New("lost")
 func (s *simulated) Order(ctx context.Context, host string, envelope []byte) (order.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gone(host) {
+		return order.Answer{}, errLost
+	}
 	s.orders++
 	var request, answer bool
 	if s.lose != nil {
@@ -124,6 +132,9 @@ func (s *simulated) Order(ctx context.Context, host string, envelope []byte) (or
 func (s *simulated) Measure(_ context.Context, host string, _ message.Figure) (float64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gone(host) {
+		return 0, errLost
+	}
 	if s.quiet {
 		return 0, errors.New("no traffic to judge by")
 	}
@@ -141,6 +152,9 @@ func (s *simulated) Measure(_ context.Context, host string, _ message.Figure) (f
 func (s *simulated) Report(ctx context.Context, host, rollout string) (executor.Report, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gone(host) {
+		return executor.Report{}, errLost
+	}
 	j, err := s.journal(host) // the guard: it takes a trial back at its deadline
 	if err == nil {
 		_, err = j.Recover(ctx)
@@ -149,7 +163,11 @@ func (s *simulated) Report(ctx context.Context, host, rollout string) (executor.
 	if err != nil {
 		return executor.Report{}, err
 	}
-	return s.executor(host).Report(ctx, rollout)
+	r, err := s.executor(host).Report(ctx, rollout)
+	if s.lie != nil {
+		s.lie(host, &r)
+	}
+	return r, err
 }
 
 func (s *simulated) Knob(_ context.Context, hosts []string, id knob.ID) (map[string]Reading, error) {
@@ -157,12 +175,12 @@ func (s *simulated) Knob(_ context.Context, hosts []string, id knob.ID) (map[str
 	defer s.mu.Unlock()
 	all := make(map[string]Reading)
 	for _, h := range hosts {
-		all[h] = Reading{Value: s.hosts[h].knobs.Values()[id]}
+		if !s.gone(h) {
+			all[h] = Reading{Value: s.hosts[h].knobs.Values()[id]}
+		}
 	}
 	return all, nil
 }
-
-func (s *simulated) Seen(string) time.Time { return time.Now() }
 
 // holding counts the hosts that hold a value.
 func (s *simulated) holding(v knob.Value) int {

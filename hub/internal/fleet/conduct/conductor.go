@@ -190,6 +190,27 @@ func (c *Conductor) Taken() map[string]string {
 	return taken
 }
 
+// free returns an error if a host of a draft is in another rollout, which may have begun since the
+// draft was made. The caller holds the lock.
+func (c *Conductor) free(d *Draft) error {
+	wanted := make(map[string]string, len(d.Hosts))
+	for i, h := range d.Plan.Hosts {
+		wanted[h.ID] = d.Hosts[i].Name
+	}
+	for id, r := range c.all {
+		if id == d.Plan.ID {
+			continue
+		}
+		for _, host := range r.unfinished() {
+			if name, both := wanted[host]; both {
+				return fmt.Errorf("%s rollout %s: %w: host %s is in rollout %s, which is not over; make a new plan", d.Kind,
+					d.Plan.ID, ErrNotNow, name, id)
+			}
+		}
+	}
+	return nil
+}
+
 // Begin takes a draft that people have signed, and begins, resumes or undoes the rollout.
 func (c *Conductor) Begin(d *Draft, orders [][]byte, by string) error {
 	if err := d.check(); err != nil {
@@ -208,6 +229,11 @@ func (c *Conductor) Begin(d *Draft, orders [][]byte, by string) error {
 	r, known := c.all[d.Plan.ID]
 	if known && d.Kind == Apply {
 		return fmt.Errorf("rollout %s: there is one of this name", d.Plan.ID)
+	}
+	if d.Kind == Apply || d.Kind == Persist {
+		if err := c.free(d); err != nil {
+			return err
+		}
 	}
 	if known {
 		return r.again(d, orders, byID, by)

@@ -21,7 +21,8 @@
 //     which comes first. The effect is the mean of the logarithms of their ratios, and the error
 //     their standard error.
 //   - Pairs and waves: each host that a stage changes, and the like one beside it, is measured
-//     before the stage and after its soak.
+//     before the stage and after its soak. Without the reading from before, no host of the stage is
+//     changed.
 //
 // A reading that fails is asked for again: in an experiment for a minute, while the trial lasts;
 // before and after a stage for the plan's time to collect.
@@ -30,6 +31,10 @@
 //
 // When measurements show harm, the conductor undoes the whole rollout at once, with the orders that
 // were signed for it. After any other halt it sends nothing until a person decides.
+//
+// An undo order stays of use until its signature ends, also after a person has signed anew. A host
+// without one holds up no other, and is named as not undone. One that is lost while the others are
+// undone gets its order when it is back.
 //
 // # Persist
 //
@@ -49,6 +54,7 @@
 // # Limits
 //
 // Signatures are valid for a day at most: a rollout that lasts longer halts, and goes on when a
-// person has signed again. A host is in one unfinished rollout at a time. The log of a rollout that
-// is over stays until a person removes its directory.
+// person has signed again. A host is in one unfinished rollout at a time. A host that does not
+// answer when a person resumes is left out. The log of a rollout that is over stays until a person
+// removes its directory.
 package conduct

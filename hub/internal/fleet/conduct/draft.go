@@ -45,6 +45,9 @@ type Host struct {
 	Name   string     `json:"name"`
 	Expect knob.Value `json:"expect"`
 	Serial uint64     `json:"serial"` // the last one for the knob that the host has seen
+	// Epoch is the highest that the host has seen. It counts for this host alone: what one host says
+	// must not use up the epochs of others.
+	Epoch uint64 `json:"epoch,omitempty"`
 	// Experiment and Try: the host can get these orders.
 	Experiment bool `json:"experiment,omitempty"`
 	Try        bool `json:"try,omitempty"`
@@ -142,7 +145,8 @@ func (d *Draft) Orders(host int) []order.Order {
 	var all []order.Order
 	add := func(rollout, id string, v order.Verb, of string) {
 		serial++
-		o := order.Order{ID: id, Rollout: rollout, Host: d.Plan.Hosts[host].ID, Verb: v, Of: of, Epoch: d.Epoch,
+		o := order.Order{ID: id, Rollout: rollout, Host: d.Plan.Hosts[host].ID, Verb: v, Of: of,
+			Epoch:  max(d.Epoch, h.Epoch),
 			Serial: serial, Knob: d.Knob, Expect: h.Expect, To: d.To, NotBefore: d.NotBefore, NotAfter: d.NotAfter,
 			Reason: d.Reason}
 		if v == order.Try {

@@ -8,11 +8,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/linerate/linerate/hub/internal/fleet/rollout"
+	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer/executor"
 	"github.com/linerate/linerate/internal/peer/order"
@@ -91,8 +93,8 @@ func (c *Conductor) NewDraft(ctx context.Context, change Change, timing rollout.
 			d.Missing = append(d.Missing, Missing{h.ID, one.Name, reason})
 			continue
 		}
-		d.Epoch = max(d.Epoch, report.Epoch)
-		byID[h.ID] = Host{Name: one.Name, Expect: value.Value, Serial: report.Serials[id], Try: true}
+		byID[h.ID] = Host{Name: one.Name, Expect: value.Value, Serial: report.Serials[id], Epoch: report.Epoch,
+			Try: true}
 		hosts = append(hosts, h)
 		held[value.Value] = true
 	}
@@ -200,9 +202,11 @@ func (c *Conductor) Again(ctx context.Context, id string, kind Kind, valid time.
 	definition, _ := knob.Catalogue().Lookup(old.Knob) // NewDraft has looked it up
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	resting := phase == r.m.Phase() && (phase == rollout.Halted || phase == rollout.Done)
 	for i, h := range d.Plan.Hosts {
 		report := reports[h.ID]
-		one := Host{Name: old.Hosts[i].Name, Expect: old.Hosts[i].Expect, Serial: report.Serials[old.Knob]}
+		one := Host{Name: old.Hosts[i].Name, Expect: old.Hosts[i].Expect, Serial: report.Serials[old.Knob],
+			Epoch: report.Epoch}
 		if report.err != nil {
 			d.Missing = append(d.Missing, Missing{h.ID, one.Name, report.err.Error()})
 			d.Hosts = append(d.Hosts, one)
@@ -214,12 +218,13 @@ func (c *Conductor) Again(ctx context.Context, id string, kind Kind, valid time.
 				orders = append(orders, s)
 			}
 		}
-		if len(orders) > 0 || r.m.State(i) != rollout.Pending {
+		// While a rollout runs, its answers are newer than this report, and its experiments are no part
+		// of it.
+		if resting && (len(orders) > 0 || r.m.State(i) != rollout.Pending) {
 			if err := r.noteLocked(rollout.Event{Kind: rollout.Stated, Host: i, Orders: orders}); err != nil {
 				return nil, err
 			}
 		}
-		d.Epoch = max(d.Epoch, report.Epoch)
 		if one.Of = inForce(orders); kind == Persist && persisted(orders) {
 			one.Of = "" // nothing is left to sign
 		}
@@ -286,6 +291,7 @@ func (c *Conductor) UndoLost(ctx context.Context, id string, all []Candidate, va
 	d := &Draft{Kind: Undo, Epoch: c.epoch}
 	var hosts []rollout.Host
 	byID := make(map[string]Host)
+	changes := make(map[[2]string][]Candidate)
 	for _, one := range all {
 		report := reports[one.Host.ID]
 		if report.err != nil {
@@ -298,20 +304,44 @@ func (c *Conductor) UndoLost(ctx context.Context, id string, all []Candidate, va
 				continue
 			}
 			orders = append(orders, s)
-			n, _ := rollout.AttemptOf(id, one.Host.ID, s.Order)
-			d.Generation = max(d.Generation, n+1)
 		}
 		of := inForce(orders)
 		if of == "" {
 			continue
 		}
 		s := orders[len(orders)-1]
-		h := Host{Name: one.Name, Expect: s.Expect, Serial: report.Serials[s.Knob], Of: of}
-		if d.Knob != "" && (d.Knob != s.Knob || d.To != s.To) {
+		byID[one.Host.ID] = Host{Name: one.Name, Expect: s.Expect, Serial: report.Serials[s.Knob], Epoch: report.Epoch,
+			Of: of}
+		change := [2]string{string(s.Knob), string(s.To)}
+		changes[change] = append(changes[change], one)
+	}
+	// A rollout has one change. A host that reports another one must not keep the rest from being
+	// undone: what most hosts report counts.
+	most := 0
+	kinds := slices.Collect(maps.Keys(changes))
+	sorting.Func(kinds, func(a, b [2]string) int {
+		return cmp.Or(len(changes[b])-len(changes[a]), slices.Compare(a[:], b[:]))
+	})
+	for _, change := range kinds {
+		switch with := changes[change]; {
+		case most == 0:
+			most, d.Knob, d.To = len(with), knob.ID(change[0]), knob.Value(change[1])
+			for _, one := range with {
+				hosts = append(hosts, one.Host)
+				for _, s := range reports[one.Host.ID].Orders {
+					if n, ok := rollout.AttemptOf(id, one.Host.ID, s.Order); ok && s.Rollout == id {
+						d.Generation = max(d.Generation, n+1)
+					}
+				}
+			}
+		case len(with) == most:
 			return nil, fmt.Errorf("undo rollout %s: its hosts report different changes", id)
+		default:
+			for _, one := range with {
+				why := fmt.Sprintf("it reports another change: %.100s = %.60q", change[0], change[1])
+				d.Missing = append(d.Missing, Missing{one.Host.ID, one.Name, why})
+			}
 		}
-		d.Knob, d.To, d.Epoch = s.Knob, s.To, max(d.Epoch, report.Epoch)
-		byID[one.Host.ID], hosts = h, append(hosts, one.Host)
 	}
 	if len(hosts) == 0 {
 		return d, fmt.Errorf("undo rollout %s: %w: no host reports a change of it", id, ErrNoRollout)

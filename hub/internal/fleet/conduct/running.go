@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ type running struct {
 	reported  map[int]string        // the last report of a host, as text
 	baseline  map[int]float64       // logarithms, of this stage
 	stage     int                   // of the baseline; -1: none yet
+	prepared  bool                  // the baseline is read, as far as this generation needs it
 	preparing bool                  // the baseline is being read
 	measuring map[int]bool          // after a soak
 	answers   map[int]order.Answer  // the last one of each host
@@ -67,6 +69,10 @@ func (r *running) replay(l line) {
 func (r *running) apply(e rollout.Event) {
 	if e.Kind == rollout.Measured && e.Error > 0 {
 		r.results[e.Host] = e
+	}
+	if e.Kind == rollout.Sent || e.Kind == rollout.Answered && e.Code == order.InTrial {
+		// A sign of life from before does not speak for the change.
+		r.alive[e.Host] = max(r.alive[e.Host], e.At)
 	}
 	r.m.Apply(e)
 }
@@ -124,14 +130,19 @@ func (r *running) changed(before rollout.Phase) {
 	}
 }
 
-// unfinished returns the hosts, unless the rollout is over.
+// unfinished returns the hosts that this rollout may still send orders.
 func (r *running) unfinished() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.m.Phase() == rollout.Done {
-		return nil
-	}
 	var all []string
+	if r.m.Phase() == rollout.Done {
+		for _, i := range r.m.Missed() {
+			if r.undoOf(i) != nil {
+				all = append(all, r.kept.Draft.Plan.Hosts[i].ID)
+			}
+		}
+		return all
+	}
 	for _, h := range r.kept.Draft.Plan.Hosts {
 		all = append(all, h.ID)
 	}
@@ -160,45 +171,67 @@ func (r *running) again(d *Draft, orders [][]byte, byID map[string][]byte, by st
 		event = rollout.Event{Kind: rollout.PersistAll, By: by}
 	}
 	d.Plan = r.kept.Draft.Plan // the plan never changes
-	k := kept{Draft: d, Orders: orders, By: by, Begun: r.kept.Begun}
+	k := kept{Draft: d, Orders: orders, By: by, Begun: r.kept.Begun, Undos: make(map[int][]byte)}
+	for i := range d.Hosts {
+		if b := r.undoOf(i); b != nil {
+			k.Undos[i] = b
+		}
+	}
 	if err := r.disk.write(k); err != nil {
 		return err
 	}
-	over := r.m.Phase() == rollout.Done
 	r.kept, r.orders = k, byID
-	r.stage = -1
+	r.prepared = false
 	events := []rollout.Event{event}
 	for i, h := range d.Hosts {
-		if d.Kind == Persist && h.Of == "" {
+		if d.Kind != Undo && h.Of == "" && !h.Try {
 			events = append(events, rollout.Event{Kind: rollout.Unsigned, Host: i})
 		}
 	}
-	if err := r.noteLocked(events...); err != nil {
-		return err
+	return r.noteLocked(events...)
+}
+
+// undoOf returns the signed order that takes the change of a host back; nil: none is valid.
+func (r *running) undoOf(host int) []byte {
+	if b := r.orders[r.kept.Draft.id(host, order.Undo)]; b != nil && !r.expired() {
+		return b
 	}
-	if over {
-		r.c.start(r)
+	b := r.kept.Undos[host]
+	if e, err := order.Open(b); err == nil {
+		if o, err := order.Parse(e.Payload); err == nil && time.Now().Unix() < o.NotAfter {
+			return b
+		}
 	}
 	return nil
 }
 
 // notPersistable says why the rollout cannot be persisted now.
 func (r *running) notPersistable() error {
-	if r.m.Phase() != rollout.Done {
+	switch {
+	case r.m.Phase() != rollout.Done:
 		return fmt.Errorf("%w: it is %s", ErrNotNow, r.m.Phase())
+	case r.m.Undone():
+		return fmt.Errorf("%w: it was undone", ErrNotNow)
 	}
 	return ErrUnproven
 }
 
-// run conducts the rollout until it is over or the context ends.
+// run conducts the rollout until the context ends, or the log can take no more events. One that is
+// over rests until a person signs again.
 func (r *running) run(ctx context.Context) {
 	ticker := time.NewTicker(r.c.o.Every)
 	defer ticker.Stop()
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	for {
-		if r.step(ctx, &tasks) {
+		over, failed := r.step(ctx, &tasks)
+		switch {
+		case failed:
 			return
+		case over:
+			ticker.Stop()
+		default:
+			ticker.Reset(r.c.o.Every)
 		}
 		select {
 		case <-ctx.Done():
@@ -210,31 +243,38 @@ func (r *running) run(ctx context.Context) {
 }
 
 // step looks at the rollout once. It reports whether the rollout is over, or cannot go on.
-func (r *running) step(ctx context.Context, tasks *sync.WaitGroup) (over bool) {
+func (r *running) step(ctx context.Context, tasks *sync.WaitGroup) (over, failed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failure != nil || ctx.Err() != nil {
-		return r.failure != nil
+		return false, r.failure != nil
+	}
+	if r.m.Phase() == rollout.Done && len(r.m.Missed()) == 0 {
+		return true, false
 	}
 	if err := r.noteLocked(r.signs()...); err != nil {
-		return true
+		return false, true
 	}
 	// A tick that changes nothing is not worth a line: it is applied, and written if it was.
 	before, phase := r.m.Moves(), r.m.Phase()
 	tick := rollout.Event{At: r.now(), Kind: rollout.Ticked}
 	if r.m.Apply(tick); r.m.Moves() != before {
 		if r.failure = r.disk.append([]line{{Event: tick}}); r.failure != nil {
-			r.c.o.Log.Error("fleet: the rollout stands still", "error", r.failure)
-			return true
+			r.c.o.Log.Error("fleet: the rollout stands still", "rollout", r.kept.Draft.Plan.ID, "error", r.failure)
+			return false, true
 		}
 		r.changed(phase)
 	}
 	switch r.m.Phase() {
 	case rollout.Done:
-		return true
+		// Hosts that were lost while the others were undone are asked while an order can undo them.
+		if !slices.ContainsFunc(r.m.Missed(), func(i int) bool { return r.undoOf(i) != nil }) {
+			return true, false
+		}
+		r.askReports(ctx, tasks)
 	case rollout.Halted:
 		if r.m.Harmed() && r.canUndo() {
-			return r.noteLocked(rollout.Event{Kind: rollout.UndoAll, By: "the hub, for measured harm"}) != nil
+			return false, r.noteLocked(rollout.Event{Kind: rollout.UndoAll, By: "the hub, for measured harm"}) != nil
 		}
 		r.askReports(ctx, tasks)
 	case rollout.Unwinding:
@@ -243,7 +283,7 @@ func (r *running) step(ctx context.Context, tasks *sync.WaitGroup) (over bool) {
 	default:
 		r.act(ctx, tasks)
 	}
-	return false
+	return false, false
 }
 
 // signs returns the signs of life that the machine waits for and has not seen.
@@ -266,16 +306,18 @@ func (r *running) signs() []rollout.Event {
 	return all
 }
 
-// canUndo reports whether the signed orders take the change back.
+// canUndo reports whether signed orders take the change back, on one host at least or where no host
+// has it. Hosts without such an order are named as not undone.
 func (r *running) canUndo() bool {
+	kept := false
 	for i := range r.kept.Draft.Hosts {
 		if r.m.State(i).Kept() {
-			if _, ok := r.orders[r.kept.Draft.id(i, order.Undo)]; !ok || r.expired() {
-				return false
+			if kept = true; r.undoOf(i) != nil {
+				return true
 			}
 		}
 	}
-	return true
+	return !kept
 }
 
 // expired reports whether the signatures are of no use any more.
@@ -302,6 +344,10 @@ func (r *running) act(ctx context.Context, tasks *sync.WaitGroup) {
 			r.experiment(ctx, tasks, a.Host)
 		case a.Verb == "":
 			r.measure(ctx, tasks, a.Host)
+		case a.Verb == order.Undo:
+			if !r.undo(ctx, tasks, a.Host) {
+				return
+			}
 		default:
 			id := r.kept.Draft.id(a.Host, a.Verb)
 			if r.hold(id) {
@@ -315,6 +361,21 @@ func (r *running) act(ctx context.Context, tasks *sync.WaitGroup) {
 	}
 }
 
+// undo takes the change of a host back. A host without a valid order holds up no other.
+func (r *running) undo(ctx context.Context, tasks *sync.WaitGroup, host int) (ok bool) {
+	b := r.undoOf(host)
+	switch {
+	case b != nil:
+		if r.noteLocked(rollout.Event{Kind: rollout.Sent, Host: host, Verb: order.Undo}) != nil {
+			return false
+		}
+		r.send(ctx, tasks, host, order.Undo, b)
+	case r.m.State(host) != rollout.Undoing: // the answer to an earlier one may still come
+		return r.noteLocked(rollout.Event{Kind: rollout.Unsigned, Host: host}) == nil
+	}
+	return true
+}
+
 // hold halts the rollout if an order cannot be sent.
 func (r *running) hold(id string) bool {
 	_, signed := r.orders[id]
@@ -325,9 +386,7 @@ func (r *running) hold(id string) bool {
 	if signed {
 		why = "the signatures have expired; a person has to sign again"
 	}
-	if r.m.Phase() != rollout.Unwinding {
-		_ = r.noteLocked(rollout.Event{Kind: rollout.Held, By: why}) // a failure is in r.failure
-	}
+	_ = r.noteLocked(rollout.Event{Kind: rollout.Held, By: why}) // a failure is in r.failure
 	return true
 }
 
@@ -347,8 +406,8 @@ func (r *running) send(ctx context.Context, tasks *sync.WaitGroup, host int, ver
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if verb == order.Persist && generation != r.kept.Draft.Generation {
-			return // people have signed anew: a late refusal is not one of the present order
+		if generation != r.kept.Draft.Generation && a.Code != order.Committed && a.Code != order.Undone {
+			return // people have signed anew: this is not the answer to the present order
 		}
 		r.answers[host] = a
 		_ = r.noteLocked(rollout.Event{Kind: rollout.Answered, Host: host, Verb: verb, Code: a.Code})
@@ -361,22 +420,32 @@ func (r *running) prepare(ctx context.Context, tasks *sync.WaitGroup) bool {
 	if r.preparing {
 		return true
 	}
-	if r.stage == r.m.Stage() {
+	if r.stage != r.m.Stage() {
+		r.stage, r.prepared = r.m.Stage(), false
+		clear(r.baseline)
+	}
+	if r.prepared {
 		return false
 	}
-	wanted := r.m.Wanted()
-	r.stage = r.m.Stage()
-	clear(r.baseline)
+	r.prepared = true
+	var wanted []int
+	for changed, like := range r.m.Wanted() {
+		// Both are read at the same time. What was read of a host that is changed by now stays.
+		if r.m.State(changed) == rollout.Pending {
+			wanted = append(wanted, changed, like)
+		}
+	}
 	if len(wanted) == 0 {
 		return false
 	}
+	slices.Sort(wanted)
 	r.preparing = true
 	plan, change := r.kept.Draft.Plan, r.kept.Draft.Change
 	tasks.Go(func() {
 		values := make([]float64, len(wanted))
 		var all sync.WaitGroup
 		for k, i := range wanted {
-			// As long as after the soak: a host without this reading halts the rollout then.
+			// As long as after the soak.
 			all.Go(func() {
 				for began := time.Now(); ; {
 					values[k] = r.reading(ctx, plan.Hosts[i].ID, change)
@@ -399,7 +468,15 @@ func (r *running) prepare(ctx context.Context, tasks *sync.WaitGroup) bool {
 			}
 		}
 		if len(lines) > 0 && r.failure == nil {
-			r.failure = r.disk.append(lines)
+			if r.failure = r.disk.append(lines); r.failure != nil {
+				r.c.o.Log.Error("fleet: the rollout stands still", "rollout", plan.ID, "error", r.failure)
+			}
+		}
+		// Without it nothing could judge the change of this host.
+		if k := slices.IndexFunc(values, math.IsNaN); k >= 0 && ctx.Err() == nil && r.m.Phase() == rollout.Ordering {
+			_ = r.noteLocked(rollout.Event{Kind: rollout.Held,
+				By: fmt.Sprintf("the measurement of host %s before %s is missing", plan.Hosts[wanted[k]].ID,
+					rollout.StageNames[r.m.Stage()])}) // a failure is in r.failure
 		}
 		r.changed(r.m.Phase())
 	})

@@ -27,6 +27,9 @@ type kept struct {
 	Orders [][]byte  `json:"orders"`
 	By     string    `json:"by"`
 	Begun  time.Time `json:"begun"` // the first generation
+	// Undos are the latest undo orders of earlier generations, by host. They count where this one has
+	// none, because the host gave no report or was changed while a person signed.
+	Undos map[int][]byte `json:"undos,omitempty"`
 }
 
 // line is an event as the log keeps it. Baseline marks a reading from before a stage, which the

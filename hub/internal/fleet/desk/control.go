@@ -17,6 +17,7 @@ import (
 	"github.com/linerate/linerate/hub/internal/fleet/conduct"
 	"github.com/linerate/linerate/hub/internal/fleet/rollout"
 	"github.com/linerate/linerate/hub/internal/fleet/selection"
+	"github.com/linerate/linerate/internal/kernel/incoming"
 )
 
 // What an administrator can ask for.
@@ -140,26 +141,21 @@ func listenControl(dir string) (*net.UnixListener, error) {
 // serveControl answers administrators until the context ends.
 func (d *Desk) serveControl(ctx context.Context) error {
 	l := d.socket
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	defer incoming.CloseWith(ctx, func() { _ = l.Close() })()
 	var all sync.WaitGroup
 	defer all.Wait()
-	for {
-		c, err := l.AcceptUnix()
-		if ctx.Err() != nil {
-			if err == nil {
-				_ = c.Close()
-			}
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("socket of the fleet: %w", err)
-		}
+	report := incoming.Log(func(sentence string) { d.log.Warn("fleet: " + sentence) })
+	err := incoming.Connections(ctx, l.AcceptUnix, report, func(c *net.UnixConn) {
 		all.Go(func() {
 			defer c.Close()
 			defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 			d.serveOne(ctx, c)
 		})
+	})
+	if err != nil {
+		return fmt.Errorf("socket of the fleet: %w", err)
 	}
+	return nil
 }
 
 func (d *Desk) serveOne(ctx context.Context, c net.Conn) {
@@ -169,10 +165,18 @@ func (d *Desk) serveOne(ctx context.Context, c net.Conn) {
 	var q Request
 	send := (&frames{c: c}).send
 	line, err := bufio.NewReader(io.LimitReader(c, longestRequest)).ReadBytes('\n')
-	if err != nil || json.Unmarshal(line, &q) != nil {
+	if err != nil || json.Unmarshal(line, &q) != nil || c.SetReadDeadline(time.Time{}) != nil {
 		_ = send(frame{Error: "not a request", Usage: true}) // a client that has gone does not need it
 		return
 	}
+	// A client sends nothing after its request. When its end of the connection is closed it has gone,
+	// and its work ends: a mesh of a fleet takes minutes, and no other can begin meanwhile.
+	ctx, gone := context.WithCancel(ctx)
+	defer gone()
+	go func() {
+		_, _ = io.Copy(io.Discard, c) // until it is closed, at this end or the other
+		gone()
+	}()
 	doc, err := d.Do(ctx, q, func(i Item) error { return send(frame{Item: &i}) })
 	var b []byte
 	if err == nil {

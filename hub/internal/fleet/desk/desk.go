@@ -66,6 +66,9 @@ type Desk struct {
 	queue   chan string
 	renewed map[string]time.Time // when a stranger was asked to renew
 
+	publishing  sync.Mutex
+	unpublished bool // the servers may lack a revocation that is on disk
+
 	shown     shown
 	measuring sync.Mutex           // held by the one mesh that is measured
 	seen      map[string]time.Time // when a member last spoke
@@ -109,6 +112,10 @@ func Open(o Options) (opened *Desk, err error) {
 	if d.authority, err = bus.OpenAuthority(fsys, filepath.Join(o.Dir, keysDir), d.now()); err != nil {
 		return nil, err
 	}
+	if err = d.revokeAgain(); err != nil {
+		return nil, err
+	}
+	d.unpublished = len(o.Servers) > 0
 	if d.listener, err = net.Listen("tcp", o.Join); err != nil {
 		return nil, fmt.Errorf("listen for hosts that join: %w", err)
 	}
@@ -221,6 +228,7 @@ func (d *Desk) Run(ctx context.Context) error {
 	}
 	part(func(ctx context.Context) error { return join.NewServer(options).Serve(ctx, d.listener) })
 	part(d.serveControl)
+	part(d.keepPublished)
 	part(func(ctx context.Context) error { d.conductor.Run(ctx); return nil })
 	for range fetchers {
 		part(d.fetchFacts)
@@ -259,14 +267,58 @@ func (d *Desk) admit(m member.Member) error {
 	case m.State != member.Joined && !revoked:
 		err = d.trust.Revoke(m.Key, d.now(), join.KeepRevocations)
 	default:
-		return nil
+		return d.publish(false)
 	}
 	if err != nil {
 		return err
 	}
+	return d.publish(true)
+}
+
+// revokeAgain revokes the keys of hosts that are no members: a hub that dies between its register
+// and its claims has refused a host that the bus still lets in.
+func (d *Desk) revokeAgain() error {
+	for _, m := range d.register.Members() {
+		if m.State == member.Joined || d.trust.Revoked(m.Key) || d.now().Sub(m.Renewed) > join.KeepRevocations {
+			continue
+		}
+		if err := d.trust.Revoke(m.Key, d.now(), join.KeepRevocations); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publish makes the claims known to the servers, where they have changed or the servers may lack
+// them because an earlier attempt has failed.
+func (d *Desk) publish(changed bool) error {
+	d.publishing.Lock()
+	defer d.publishing.Unlock()
+	if d.unpublished = d.unpublished || changed; !d.unpublished {
+		return nil
+	}
 	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
 	defer stop()
-	return d.hub.Publish(ctx)
+	err := d.hub.Publish(ctx)
+	d.unpublished = err != nil
+	return err
+}
+
+// publishEvery is how often servers that could not be reached are tried again.
+const publishEvery = time.Minute
+
+// keepPublished publishes what the servers lack, until the context ends.
+func (d *Desk) keepPublished(ctx context.Context) error {
+	for {
+		if err := d.publish(false); err != nil && ctx.Err() == nil {
+			d.log.Error("fleet: hosts that were removed may still be connected: " + err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(publishEvery):
+		}
+	}
 }
 
 // beat reads a sign of life.
@@ -346,7 +398,7 @@ func (d *Desk) fetchFacts(ctx context.Context) error {
 			return nil
 		case id = <-d.queue:
 		}
-		got := d.bulk.One(ctx, node.FactsDocument, id, d.hosts.FactsHash(id))
+		got := d.bulk.Small(ctx, node.FactsDocument, id, d.hosts.FactsHash(id), inventory.MostFacts)
 		d.mu.Lock()
 		delete(d.wanted, id)
 		d.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -345,6 +346,78 @@ func TestRemoved(t *testing.T) {
 	until(t, "end of the connection", func() bool { return d.hub.Connections() == own })
 	if err := Call(t.Context(), dir, Request{Do: DoApprove, IDs: []string{id}}, &doc, nil); err == nil {
 		t.Error("a removed host was approved")
+	}
+}
+
+// asleep is a host that does not answer.
+type asleep struct {
+	*swarm.Host
+	asked chan struct{}
+}
+
+func (a asleep) Answer(ctx context.Context, _ string, _ []string) (any, error) {
+	a.asked <- struct{}{}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestClientGone: the work for a request ends when its client closes the connection.
+func TestClientGone(t *testing.T) {
+	d := start(t, options(t))
+	address, token := invite(t, d.o.Dir, Request{Uses: 1})
+	home, err := join.Prepare(durable.NewMem(), "/node", address, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := asleep{swarm.NewHost(1, 100), make(chan struct{}, 1)}
+	ctx, stop := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	defer done.Wait()
+	defer stop()
+	done.Go(func() {
+		err := node.Run(ctx, node.Options{Home: home, Source: source, Version: "1.0", Longest: time.Second,
+			About: join.About{Machine: "m", Name: "asleep"}, BeatEvery: 200 * time.Millisecond})
+		if err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+	})
+	until(t, "the hub has the facts of the host", func() bool {
+		hosts := d.hosts.Hosts()
+		return len(hosts) == 1 && hosts[0].Facts != nil
+	})
+	// A host that renews its identity is away for a moment: ask until it is there.
+	var served chan struct{}
+	var client net.Conn
+	for asked := false; !asked; {
+		var at net.Conn
+		at, client = net.Pipe()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			d.serveOne(ctx, at)
+			_ = at.Close()
+		}()
+		if err := json.NewEncoder(client).Encode(Request{Do: DoAsk, Verb: node.VerbPing,
+			WithinMS: patience.Milliseconds()}); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = io.Copy(io.Discard, client) }()
+		select {
+		case <-source.asked:
+			served, asked = ended, true
+		case <-ended: // absent
+			client.Close()
+			time.Sleep(20 * time.Millisecond)
+		case <-time.After(5 * time.Second): // the question was lost on the way
+			client.Close()
+			<-ended
+		}
+	}
+	client.Close()
+	began := time.Now()
+	<-served
+	if took := time.Since(began); took > patience/2 {
+		t.Errorf("the work ended %v after its client", took)
 	}
 }
 

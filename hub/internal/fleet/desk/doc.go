@@ -9,7 +9,9 @@
 //
 // The administrator talks to it over a Unix socket in the directory of the fleet, which only the
 // user of the hub and root can reach: [Call] sends a [Request] and receives a document. The socket
-// is the permission; the password of the page gives no right over the fleet.
+// is the permission; the password of the page gives no right over the fleet. The work for a request
+// ends with its client: the hub asks no more hosts, and the tests that hosts have begun end by
+// themselves. A rollout that has begun is no such work.
 //
 // # Units
 //

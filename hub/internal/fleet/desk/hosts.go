@@ -31,6 +31,29 @@ type way struct {
 	waiting map[string]chan message.Done // by host and token
 }
 
+// Bounds of the report of a host. The agent remembers 1000 orders, of some 500 bytes each. The hub
+// reads many reports at a time, so a host that lies must not take more memory than one that does
+// not.
+const (
+	mostReport = 2 << 20 // bytes
+	mostOrders = 2000
+)
+
+// decodeReport reads the report of a host, which is the word of a stranger.
+func decodeReport(b []byte) (executor.Report, error) {
+	var r executor.Report
+	var whole struct {
+		Orders []json.RawMessage `json:"orders"`
+	}
+	if err := json.Unmarshal(b, &whole); err != nil {
+		return r, err
+	}
+	if n := len(whole.Orders); n > mostOrders {
+		return r, fmt.Errorf("%d orders, more than %d", n, mostOrders)
+	}
+	return r, json.Unmarshal(b, &r)
+}
+
 // errAbsent reports a host that is not connected.
 var errAbsent = errors.New("not connected")
 
@@ -68,6 +91,9 @@ func (w *way) take(m bus.Message) {
 // do hands a task to a host and waits for the answer.
 func (w *way) do(ctx context.Context, host string, t message.Task) (message.Done, error) {
 	id := conduct.MemberOf(host)
+	if err := ctx.Err(); err != nil { // the client has gone
+		return message.Done{}, fmt.Errorf("ask host %s: %w", id, err)
+	}
 	t.Token = rand.Text()
 	kind := message.TaskDone(t.Token)
 	came := make(chan message.Done, 1)
@@ -128,14 +154,15 @@ func (w *way) Report(ctx context.Context, host, rollout string) (executor.Report
 	if rollout != "" {
 		name += "/" + rollout
 	}
-	got := w.d.bulk.One(ctx, name, conduct.MemberOf(host), "")
+	got := w.d.bulk.Small(ctx, name, conduct.MemberOf(host), "", mostReport)
 	switch {
 	case errors.Is(got.Err, fs.ErrNotExist):
 		return r, errors.New("no agent with --orders runs there")
 	case got.Err != nil:
 		return r, got.Err
 	}
-	if err := json.Unmarshal(got.Data, &r); err != nil {
+	r, err := decodeReport(got.Data)
+	if err != nil {
 		return r, fmt.Errorf("read the report of host %s: %w", host, err)
 	}
 	return r, nil

@@ -166,8 +166,8 @@ func (d *Desk) test(ctx context.Context, from string, to *inventory.Host, load b
 	case got.Busy != "":
 		return mesh.Value{}, fmt.Errorf("%.100q: %w", got.Busy, mesh.ErrBusy)
 	}
-	return mesh.Value{RTT: got.RTTSeconds, Loss: got.LossRatio, Rate: got.BitsPerSec, Failed: got.Failed,
-		Refused: got.Refused, Late: got.LateSeconds}, nil
+	return mesh.Value{RTT: got.RTTSeconds, Loss: got.LossRatio, Rate: got.BitsPerSec, Most: got.MostBitsPerSec,
+		Failed: got.Failed, Refused: got.Refused, Late: got.LateSeconds}, nil
 }
 
 // fill writes the outcome into the document.

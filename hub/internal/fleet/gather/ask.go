@@ -90,6 +90,9 @@ const (
 
 // Ask asks, and waits for the answers.
 func (a *Asker) Ask(ctx context.Context, q Question) (Gathered, error) {
+	if err := ctx.Err(); err != nil { // the client has gone
+		return Gathered{}, err
+	}
 	if q.Spread == 0 {
 		q.Spread = time.Duration(len(q.IDs)/answersPerMillisecond) * time.Millisecond
 	}
@@ -100,17 +103,23 @@ func (a *Asker) Ask(ctx context.Context, q Question) (Gathered, error) {
 		id   string
 		data []byte // nil: absent
 	}
-	came := make(chan one, len(q.IDs)+1)
+	came := make(chan one, len(q.IDs)) // one of each host: no host takes the place of another
+	first := make(map[string]bool, len(q.IDs))
+	for _, id := range q.IDs {
+		first[id] = true
+	}
 	token, end := a.wait(func(id string, m bus.Message) {
-		// Bytes are copied and the rest is done elsewhere: this is the reader of the connection.
+		// Bytes are copied and the rest is done elsewhere: this is the reader of the connection, which
+		// calls it for one message at a time.
+		if !first[id] {
+			return // twice, or never asked
+		}
+		first[id] = false
 		answer := one{id: id}
 		if !m.Absent {
 			answer.data = bytes.Clone(m.Data[:min(len(m.Data), mostAnswer+1)])
 		}
-		select {
-		case came <- answer:
-		default: // a host that answers more than once
-		}
+		came <- answer
 	})
 	defer end()
 	before, start := a.conn.Lost(), time.Now()
@@ -157,9 +166,6 @@ waiting:
 				continue
 			case o = <-came:
 			}
-		}
-		if !missing[o.id] {
-			continue // twice, or never asked
 		}
 		delete(missing, o.id)
 		if o.data == nil {

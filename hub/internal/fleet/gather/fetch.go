@@ -23,6 +23,7 @@ var (
 	ErrSilent  = errors.New("the host does not answer")
 	ErrChanged = errors.New("the document changed while it was fetched")
 	errDamaged = errors.New("the document came damaged")
+	errLarge   = errors.New("the document has more")
 )
 
 // Bounds of a fetch.
@@ -31,6 +32,7 @@ const (
 	partWithin   = 20 * time.Second // until the next part
 	mostUnpacked = 32 << 20
 	attempts     = 3
+	packing      = 4 << 10 // what packing may add to bytes that do not get shorter
 )
 
 // Fetched is a document of one host.
@@ -80,11 +82,18 @@ func (a *Asker) Fetch(ctx context.Context, document string, ids []string, have f
 
 // One fetches a document from one host.
 func (a *Asker) One(ctx context.Context, document, id, have string) Fetched {
+	return a.Small(ctx, document, id, have, mostUnpacked)
+}
+
+// Small is One for a document of at most this number of bytes, packed and unpacked: what one host
+// sends must not take the memory that many need.
+func (a *Asker) Small(ctx context.Context, document, id, have string, most int) Fetched {
 	var f Fetched
 	for range attempts {
-		f = a.one(ctx, document, id, have)
+		f = a.one(ctx, document, id, have, most)
 		// Changed: begin again. Silent or absent: the host may just be on its way back.
-		if f.Err == nil || errors.Is(f.Err, fs.ErrNotExist) || errors.Is(f.Err, ErrAbsent) || ctx.Err() != nil {
+		if f.Err == nil || errors.Is(f.Err, fs.ErrNotExist) || errors.Is(f.Err, ErrAbsent) ||
+			errors.Is(f.Err, errLarge) || ctx.Err() != nil {
 			break
 		}
 	}
@@ -94,8 +103,11 @@ func (a *Asker) One(ctx context.Context, document, id, have string) Fetched {
 	return f
 }
 
-func (a *Asker) one(ctx context.Context, document, id, have string) Fetched {
-	f := Fetched{ID: id}
+func (a *Asker) one(ctx context.Context, document, id, have string, most int) Fetched {
+	f := Fetched{ID: id, Err: ctx.Err()}
+	if f.Err != nil { // the client has gone
+		return f
+	}
 	came := make(chan bus.Message, 2*message.Credit)
 	token, end := a.wait(func(from string, m bus.Message) {
 		if from != id {
@@ -161,9 +173,13 @@ func (a *Asker) one(ctx context.Context, document, id, have string) Fetched {
 			return f
 		}
 		f.Hash = p.Hash
+		if whole.Len()+len(p.Data) > most+packing {
+			f.Err = fmt.Errorf("%w than %d bytes", errLarge, most)
+			return f
+		}
 		whole.Write(p.Data)
 		if next++; next == p.Parts {
-			f.Data, f.Err = unpack(whole.Bytes(), p.Hash)
+			f.Data, f.Err = unpack(whole.Bytes(), p.Hash, most)
 			return f
 		}
 		if next == asked {
@@ -176,17 +192,17 @@ func (a *Asker) one(ctx context.Context, document, id, have string) Fetched {
 }
 
 // unpack returns the document, and compares its hash.
-func unpack(b []byte, hash string) ([]byte, error) {
+func unpack(b []byte, hash string, most int) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	out, err := io.ReadAll(io.LimitReader(z, mostUnpacked+1))
+	out, err := io.ReadAll(io.LimitReader(z, int64(most)+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", errDamaged, err)
-	case len(out) > mostUnpacked:
-		return nil, fmt.Errorf("more than %d bytes", mostUnpacked)
+	case len(out) > most:
+		return nil, fmt.Errorf("%w than %d bytes", errLarge, most)
 	case inventory.Hash(out) != hash:
 		return nil, errDamaged
 	}

@@ -262,6 +262,57 @@ func TestFetch(t *testing.T) {
 }
 
 // TestUnpackBound: a document that unpacks to more than the bound ends there.
+func TestSmall(t *testing.T) {
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	document := make([]byte, 1<<20)
+	_, _ = w.Write(document) // into memory
+	_ = w.Close()
+	b := newBench(t)
+	b.host("A", func(m bus.Message, say func(string, []byte)) {
+		var q message.Fetch
+		if json.Unmarshal(m.Data, &q) != nil {
+			return
+		}
+		part, _ := message.Part{Hash: inventory.Hash(document), Parts: 1, Data: z.Bytes()}.Encode()
+		say(message.Reply(q.Token), part)
+	})
+	if f := b.One(t.Context(), "facts", "A", ""); f.Err != nil {
+		t.Error(f.Err)
+	}
+	if f := b.Small(t.Context(), "facts", "A", "", 64<<10); !errors.Is(f.Err, errLarge) || f.Data != nil {
+		t.Errorf("%d packed bytes unpack to 1 MiB, of 64 KiB: %d bytes, %v", z.Len(), len(f.Data), f.Err)
+	}
+}
+
+// TestTalkative: a host that answers a question many times takes the place of no other answer.
+func TestTalkative(t *testing.T) {
+	b := newBench(t)
+	var token string
+	b.host("A", func(m bus.Message, _ func(string, []byte)) {
+		var q message.Ask
+		if json.Unmarshal(m.Data, &q) == nil {
+			token = q.Token
+		}
+		b.mu.Lock()
+		take := b.waiting[token]
+		b.mu.Unlock()
+		// What the reader of the connection does with what A and then B have sent.
+		answer := []byte(`{"data":1}`)
+		for range 1000 {
+			take("A", bus.Message{Data: answer})
+		}
+		for range 1000 {
+			take("C", bus.Message{Data: answer}) // was not asked
+		}
+		take("B", bus.Message{Data: answer})
+	})
+	g, err := b.Ask(t.Context(), Question{Verb: "ping", IDs: []string{"A", "B"}, All: true, Within: time.Minute})
+	if err != nil || len(g.Answers) != 2 {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
 func TestUnpackBound(t *testing.T) {
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
@@ -270,10 +321,10 @@ func TestUnpackBound(t *testing.T) {
 		_, _ = w.Write(zeros) // into memory
 	}
 	_ = w.Close()
-	if _, err := unpack(z.Bytes(), "x"); err == nil || !strings.Contains(err.Error(), "more than") {
+	if _, err := unpack(z.Bytes(), "x", mostUnpacked); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("%d packed bytes that unpack to 33 MiB: %v", z.Len(), err)
 	}
-	if _, err := unpack([]byte("no gzip"), "x"); !errors.Is(err, errDamaged) {
+	if _, err := unpack([]byte("no gzip"), "x", mostUnpacked); !errors.Is(err, errDamaged) {
 		t.Errorf("no gzip: %v", err)
 	}
 }

@@ -15,6 +15,9 @@ import (
 // connected is ErrAbsent, one that does not answer ErrSilent.
 func (a *Asker) Measure(ctx context.Context, id string, q message.Measure,
 	within time.Duration) (message.Measured, error) {
+	if err := ctx.Err(); err != nil { // the client has gone
+		return message.Measured{}, err
+	}
 	came := make(chan bus.Message, 1)
 	token, end := a.wait(func(from string, m bus.Message) {
 		if from != id {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ type hub struct {
 	authority *bus.Authority
 	address   string
 
+	ahead    atomic.Int64 // of the clock of the register
 	mu       sync.Mutex
 	admitted []member.Member
 }
@@ -41,7 +43,8 @@ func start(t *testing.T) *hub {
 	if h.authority, err = bus.OpenAuthority(durable.OS(), filepath.Join(dir, "tls"), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if h.register, err = member.Open(member.Options{FS: durable.NewMem(), Dir: "/fleet"}); err != nil {
+	if h.register, err = member.Open(member.Options{FS: durable.NewMem(), Dir: "/fleet",
+		Now: func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) }}); err != nil {
 		t.Fatal(err)
 	}
 	h.serve(t)
@@ -266,6 +269,15 @@ func TestRotate(t *testing.T) {
 	if !ended {
 		t.Error("the old key was not ended at the bus")
 	}
+	// Another one at once is refused for now: each makes the log and the list of revoked keys longer.
+	err := home.Rotate(t.Context(), about)
+	if r, ok := errors.AsType[*member.Refusal](err); !ok || !r.Retry || !strings.Contains(r.Reason, "new key") {
+		t.Errorf("a second new key at once: %v", err)
+	}
+	if err := os.Remove(filepath.Join(dir, nextFile)); err != nil {
+		t.Fatal(err)
+	}
+	h.ahead.Store(int64(11 * time.Minute))
 	// The hub took the next key and its answer was lost: the host has both keys, and the hub only
 	// the next.
 	next, _ := bus.NewKey()

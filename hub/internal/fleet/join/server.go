@@ -13,6 +13,7 @@ import (
 
 	"github.com/linerate/linerate/hub/internal/fleet/bus"
 	"github.com/linerate/linerate/hub/internal/fleet/member"
+	"github.com/linerate/linerate/internal/kernel/incoming"
 )
 
 // Options are what a server needs.
@@ -75,32 +76,18 @@ func NewServer(o Options) *Server {
 // Serve answers on a listener until the context ends, which is not an error. It closes the
 // listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
-	defer l.Close()
+	defer incoming.CloseWith(ctx, func() { _ = l.Close() })()
 	config := s.o.Authority.Server()
 	var all sync.WaitGroup
 	defer all.Wait()
-	for {
-		raw, err := l.Accept()
-		if ctx.Err() != nil {
-			if err == nil {
-				_ = raw.Close()
-			}
-			return nil
-		}
-		if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() || isTransient(err) {
-			time.Sleep(10 * time.Millisecond)
-			continue
-		}
-		if err != nil {
-			return err
-		}
+	report := incoming.Log(func(sentence string) { s.o.Log.Warn("fleet: " + sentence) })
+	return incoming.Connections(ctx, l.Accept, report, func(raw net.Conn) {
 		one := s.enter(raw)
 		all.Go(func() {
 			defer context.AfterFunc(ctx, func() { _ = raw.Close() })()
 			s.serve(tls.Server(raw, config), one)
 		})
-	}
+	})
 }
 
 // enter counts a connection. If all places are taken, the one that has been silent for longest
@@ -174,7 +161,7 @@ func (s *Server) answer(state tls.ConnectionState, q question, from net.Addr) an
 				s.o.Log.Error("fleet: "+err.Error(), "host", m.ID)
 			}
 		}
-		s.o.Log.Info("fleet: refused "+q.Op, "from", from.String(), "host", m.ID, "reason", refusal.Reason)
+		s.o.Log.Info("fleet: refused "+limited(q.Op), "from", from.String(), "host", m.ID, "reason", refusal.Reason)
 		return answer{Refusal: refusal.Reason, Retry: refusal.Retry}
 	case err != nil:
 		s.o.Log.Error("fleet: "+err.Error(), "operation", q.Op)
@@ -250,12 +237,4 @@ func hostOf(a net.Addr) string {
 		return a.String()
 	}
 	return host
-}
-
-// isTransient reports an error of accept(2) that passes: no file descriptors left, or a connection
-// that has gone.
-func isTransient(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && (strings.Contains(op.Err.Error(), "too many open files") ||
-		strings.Contains(op.Err.Error(), "connection aborted"))
 }

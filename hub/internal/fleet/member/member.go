@@ -35,7 +35,9 @@ type Member struct {
 	Reason  string            `json:"reason,omitempty"` // why it is not a member
 	Joined  time.Time         `json:"joined"`
 	Renewed time.Time         `json:"renewed"` // when it last got an identity
-	From    string            `json:"from,omitempty"`
+	// when it last got another key; the zero time: never
+	Rotated time.Time `json:"rotated,omitzero"`
+	From    string    `json:"from,omitempty"`
 	// id of the invitation; empty: restored from its identity
 	Invitation string `json:"invitation,omitempty"`
 }

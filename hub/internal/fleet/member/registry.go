@@ -26,6 +26,14 @@ const (
 	mostBatch  = 256 << 10 // bytes of one record
 	// A host that has not asked for this long needs approval when it returns.
 	silentAtMost = 30 * 24 * time.Hour
+	// A renewal this soon after the last one is not noted: a host that asks without end must not fill
+	// the disk of the hub.
+	renewalNoted = time.Minute
+	// A host gets one new key in this time. Each is a line of the log, and each old key is remembered
+	// as revoked: a host that rotates without end must fill neither.
+	rotatedAtMost = 10 * time.Minute
+	leastRewrite  = 1000 // lines of a log that is rewritten
+	mostHistory   = 4    // times the lines that a log needs
 )
 
 // Refusal is why a host does not get an identity. Its text is for the administrator of the host.
@@ -63,14 +71,16 @@ type Registry struct {
 	invites  map[string]*Invitation
 	runs     map[string]*running // by id; memory only
 
-	fsys  durable.FS
-	name  string // of the log
-	log   *durable.Log
-	lock  interface{ Close() error }
-	queue []byte // records that wait for the next sync, as JSON lines
-	batch *batch // of the queue
-	kick  chan struct{}
-	done  chan struct{}
+	fsys   durable.FS
+	name   string // of the log
+	log    *durable.Log
+	lock   interface{ Close() error }
+	lines  int    // of the log
+	broken error  // of a rewrite: the file may be another one by now
+	queue  []byte // records that wait for the next sync, as JSON lines
+	batch  *batch // of the queue
+	kick   chan struct{}
+	done   chan struct{}
 }
 
 // batch is the wait of those whose records share one sync.
@@ -128,8 +138,8 @@ func (r *Registry) load(fsys durable.FS, name string) error {
 			lines++
 		}
 	}
-	r.log = log
-	if lines < 1000 || lines < 2*(len(r.members)+len(r.invites)) {
+	r.log, r.lines = log, lines
+	if lines < leastRewrite || lines < 2*(len(r.members)+len(r.invites)) {
 		return nil
 	}
 	if err := log.Close(); err != nil {
@@ -139,6 +149,7 @@ func (r *Registry) load(fsys durable.FS, name string) error {
 		return err
 	}
 	r.log, _, err = durable.OpenMarkedLog(fsys, name)
+	r.lines = len(r.members) + len(r.invites)
 	return err
 }
 
@@ -210,6 +221,7 @@ func (r *Registry) put(changes ...record) *batch {
 	for _, one := range changes {
 		r.apply(one)
 		r.queue = append(r.queue, encode(one)...)
+		r.lines++
 	}
 	select {
 	case r.kick <- struct{}{}:
@@ -235,7 +247,7 @@ func (r *Registry) write() {
 			if waiting == nil {
 				break
 			}
-			if r.log.Err() != nil {
+			if r.log.Err() != nil || r.broken != nil {
 				waiting.err = r.mend()
 				b = nil
 			}
@@ -247,25 +259,39 @@ func (r *Registry) write() {
 				waiting.err = r.log.Append(b[:n])
 				b = b[n:]
 			}
+			if waiting.err == nil && r.mostlyHistory() {
+				_ = r.mend() // what waits is on disk; the error is in r.broken, and the next change tries again
+			}
 			close(waiting.done)
 		}
 	}
 }
 
-// mend writes the register anew after a failed write, such as one on a disk that was full. Memory
-// has every change, those of the batch that waits included, so nothing is appended afterwards.
+// mostlyHistory reports whether the log has grown long while the hub runs. Without this, a fleet of
+// 5000 hosts adds a gigabyte a year, which the next start has to read.
+func (r *Registry) mostlyHistory() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lines >= leastRewrite && r.lines >= mostHistory*(len(r.members)+len(r.invites))
+}
+
+// mend writes the register anew: after a failed write, such as one on a disk that was full, and
+// where most of the log is history. Memory has every change, those of the batch that waits
+// included, so nothing is appended afterwards.
 func (r *Registry) mend() error {
 	r.mu.Lock()
 	whole := r.whole()
+	r.lines = len(r.members) + len(r.invites)
 	r.mu.Unlock()
-	if err := durable.RewriteMarkedLog(r.fsys, r.name, whole); err != nil {
-		return err // the next change tries again
+	// After an error the next change tries again.
+	if r.broken = durable.RewriteMarkedLog(r.fsys, r.name, whole); r.broken != nil {
+		return r.broken
 	}
 	log, _, err := durable.OpenMarkedLog(r.fsys, r.name)
-	if err != nil {
+	if r.broken = err; err != nil {
 		return err
 	}
-	_ = r.log.Close() // it failed already
+	_ = r.log.Close() // its records are in the new one
 	r.log = log
 	return nil
 }
@@ -376,7 +402,7 @@ func (r *Registry) renew(m *Member, machine string, now time.Time) (Member, *bat
 		case now.Sub(m.Renewed) > silentAtMost:
 			next.State = Waiting
 			next.Reason = fmt.Sprintf("silent for %d days", int(now.Sub(m.Renewed).Hours()/24))
-		default:
+		case now.Sub(m.Renewed) >= renewalNoted || now.Before(m.Renewed):
 			next.Renewed = now
 		}
 	}
@@ -435,9 +461,15 @@ func (r *Registry) Rotate(old, key, machine string) (Member, error) {
 		r.mu.Unlock()
 		return Member{}, &Refusal{Reason: "the new key is already in use"}
 	}
-	next, b, err := r.renew(m, machine, r.now().UTC())
+	now := r.now().UTC()
+	if since := now.Sub(m.Rotated); m.State == Joined && since >= 0 && since < rotatedAtMost {
+		r.mu.Unlock()
+		return Member{}, &Refusal{Reason: fmt.Sprintf("this host got a new key %d minutes ago: the next one is possible "+
+			"%d minutes after that", int(since.Minutes()), int(rotatedAtMost.Minutes())), Retry: true}
+	}
+	next, b, err := r.renew(m, machine, now)
 	if err == nil {
-		next.Key = key
+		next.Key, next.Rotated = key, now
 		b = r.put(record{Member: &next})
 	}
 	r.mu.Unlock()

@@ -17,6 +17,8 @@ var ErrBusy = errors.New("busy, ask in the next round")
 // Value is what one test has measured. A nil field was not measured.
 type Value struct {
 	RTT, Loss, Rate *float64 // seconds, ratio, bits per second
+	// Most is the rate that the sender allows itself, in bits per second; 0: as much as goes.
+	Most float64
 	// Failed is why the path gave no result, Refused why a host did not test: that says nothing of
 	// the path.
 	Failed, Refused string
@@ -129,6 +131,9 @@ func (r *Report) make(ctx context.Context, c Campaign, slots [][]Test, load bool
 			gate := make(chan struct{}, pingsAtOnce)
 			var all sync.WaitGroup
 			for _, t := range s {
+				if ctx.Err() != nil {
+					break
+				}
 				gate <- struct{}{}
 				all.Go(func() {
 					defer func() { <-gate }()
@@ -175,6 +180,15 @@ func like(hosts []Host, o *Outcome) likes {
 	return likes{o.Load, a.Site == b.Site, a.Rack == b.Rack && a.Site == b.Site}
 }
 
+// expected returns what a load test should make: the median of like ones, but no more than its
+// sender may send. Hosts of one fleet have links and policies of many rates.
+func expected(median, most float64) float64 {
+	if most > 0 {
+		return min(median, most)
+	}
+	return median
+}
+
 // judge says which tests are bad, by themselves and by the median of like tests.
 func (r *Report) judge(hosts []Host) {
 	rtts, rates := make(map[likes][]float64), make(map[likes][]float64)
@@ -216,7 +230,7 @@ func (r *Report) judge(hosts []Host) {
 			o.Reason = "loss"
 		case !o.Load && o.RTT != nil && *o.RTT > max(badRTT*rtt[k]+badDelay, rtt[k]+badSpread*spread[k]):
 			o.Reason = "delay"
-		case o.Load && o.Rate != nil && *o.Rate < badRate*rate[k]:
+		case o.Load && o.Rate != nil && *o.Rate < badRate*expected(rate[k], o.Most):
 			o.Reason = "rate"
 		default:
 			o.Bad = false

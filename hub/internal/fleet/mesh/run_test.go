@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/linerate/linerate/hub/internal/fleet/mesh"
@@ -103,6 +104,51 @@ func TestRun(t *testing.T) {
 				t.Errorf("%d tests, %d left", len(r.Outcomes), r.Left)
 			}
 		}
+	}
+}
+
+// TestAllowedRates: a host that may send a hundredth of what the others do, and does, is not
+// accused. One that makes a tenth of what it may is.
+func TestAllowedRates(t *testing.T) {
+	for slow, want := range map[float64]int{1e8: 0, 1e7: 1} {
+		r, err := mesh.Run(t.Context(), mesh.Campaign{Hosts: inRacks(12, 4, 1), Seed: 1, Loads: 4},
+			func(_ context.Context, from, _ int, _ bool) (mesh.Value, error) {
+				rate, most := 1e10, 0.0
+				if from == 5 {
+					rate, most = slow, 1e8
+				}
+				return mesh.Value{Rate: &rate, Most: most}, nil
+			})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := 0
+		for _, o := range r.Outcomes {
+			if o.Bad {
+				bad++
+			}
+		}
+		if (bad > 0) != (want > 0) {
+			t.Errorf("at %g b/s, %d tests are bad: %+v", slow, bad, r.Culprits)
+		}
+	}
+}
+
+// TestEndsWithItsContext: after the end of the context no test is begun.
+func TestEndsWithItsContext(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	var begun atomic.Int64
+	_, err := mesh.Run(ctx, mesh.Campaign{Hosts: inRacks(2000, 10, 1), Seed: 1, Pings: 4},
+		func(ctx context.Context, _, _ int, _ bool) (mesh.Value, error) {
+			if begun.Add(1) == 1 {
+				stop()
+			}
+			<-ctx.Done()
+			return mesh.Value{}, ctx.Err()
+		})
+	// Of the slot that was under way, those that pass the gate before the end is seen.
+	if n := begun.Load(); !errors.Is(err, context.Canceled) || n > 300 {
+		t.Errorf("%d tests were begun: %v", n, err)
 	}
 }
 

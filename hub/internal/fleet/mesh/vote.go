@@ -26,7 +26,7 @@ var size = map[Kind]int{HostElement: 0, Link: 1, RackPair: 2, Rack: 3, Spine: 4}
 // Element is a thing that a test crosses.
 type Element struct {
 	Kind Kind   `json:"kind"`
-	Name string `json:"name"` // id, rack, spine, or two of them with a blank
+	Name string `json:"name"` // id, rack, spine, or two of them: pair
 }
 
 // Result is one test and its verdict.
@@ -64,33 +64,58 @@ var severities = [...]float64{0.3, 0.5, 0.7, 0.9, 0.98}
 // elements are what a test crosses.
 func elements(hosts []Host, r Result) []Element {
 	a, b := hosts[r.A], hosts[r.B]
-	out := []Element{{HostElement, a.ID}, {HostElement, b.ID}, {Rack, a.Rack}}
+	out := append(make([]Element, 0, 7), // the most that a test crosses
+		Element{HostElement, a.ID}, Element{HostElement, b.ID}, Element{Rack, a.Rack})
 	if a.Rack == b.Rack {
 		return out
 	}
 	out = append(out, Element{Rack, b.Rack})
 	if r.Spine == "" {
-		return append(out, Element{RackPair, min(a.Rack, b.Rack) + " " + max(a.Rack, b.Rack)})
+		return append(out, Element{RackPair, pair(min(a.Rack, b.Rack), max(a.Rack, b.Rack))})
 	}
-	return append(out, Element{Spine, r.Spine}, Element{Link, a.Rack + " " + r.Spine},
-		Element{Link, b.Rack + " " + r.Spine})
+	return append(out, Element{Spine, r.Spine}, Element{Link, pair(a.Rack, r.Spine)},
+		Element{Link, pair(b.Rack, r.Spine)})
 }
 
 // Vote returns all elements that tests have crossed, the likeliest culprit first.
-func Vote(hosts []Host, results []Result) []Suspect { return vote(hosts, results, falseAlarm) }
+func Vote(hosts []Host, results []Result) []Suspect {
+	all := vote(crossings(hosts, results), falseAlarm)
+	sorting.Func(all, likelier)
+	return all
+}
 
-// vote is Vote where a test of a good path is bad with a probability of alarm.
-func vote(hosts []Host, results []Result, alarm float64) []Suspect {
+// likelier compares two elements. With equal evidence, the smaller thing comes first: a rack of one
+// bad host is that host.
+func likelier(a, b Suspect) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(size[a.Kind], size[b.Kind]), cmp.Compare(a.Name, b.Name))
+}
+
+// crossing is a result with the elements that its test has crossed.
+type crossing struct {
+	elements []Element
+	bad      bool
+}
+
+func crossings(hosts []Host, results []Result) []crossing {
+	all := make([]crossing, len(results))
+	for i, r := range results {
+		all[i] = crossing{elements(hosts, r), r.Bad}
+	}
+	return all
+}
+
+// vote is Vote in no order, where a test of a good path is bad with a probability of alarm.
+func vote(results []crossing, alarm float64) []Suspect {
 	seen := make(map[Element]*Suspect)
 	for _, r := range results {
-		for _, e := range elements(hosts, r) {
+		for _, e := range r.elements {
 			s := seen[e]
 			if s == nil {
 				s = &Suspect{Element: e}
 				seen[e] = s
 			}
 			s.Tests++
-			if r.Bad {
+			if r.bad {
 				s.Bad++
 			}
 		}
@@ -107,10 +132,6 @@ func vote(hosts []Host, results []Result, alarm float64) []Suspect {
 		}
 		all = append(all, *s)
 	}
-	sorting.Func(all, func(a, b Suspect) int {
-		// With equal evidence, the smaller thing: a rack of one bad host is that host.
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(size[a.Kind], size[b.Kind]), cmp.Compare(a.Name, b.Name))
-	})
 	return all
 }
 
@@ -119,16 +140,16 @@ func vote(hosts []Host, results []Result, alarm float64) []Suspect {
 // more often than a few good paths explain, something disturbs them all, such as a starved machine:
 // the elements then have to be worse than that.
 func Culprits(hosts []Host, results []Result, most int) []Suspect {
+	all := crossings(hosts, results)
 	for alarm := falseAlarm; ; {
-		named := accused(hosts, results, most, alarm)
+		named := accused(all, most, alarm)
 		tests, bad := 0., 0.
-		for _, r := range results {
-			crossed := elements(hosts, r)
-			if slices.ContainsFunc(named, func(s Suspect) bool { return slices.Contains(crossed, s.Element) }) {
+		for _, r := range all {
+			if slices.ContainsFunc(named, func(s Suspect) bool { return slices.Contains(r.elements, s.Element) }) {
 				continue
 			}
 			tests++
-			if r.Bad {
+			if r.bad {
 				bad++
 			}
 		}
@@ -140,20 +161,24 @@ func Culprits(hosts []Host, results []Result, most int) []Suspect {
 }
 
 // accused is Culprits where a test of a good path is bad with a probability of alarm.
-func accused(hosts []Host, results []Result, most int, alarm float64) []Suspect {
+func accused(results []crossing, most int, alarm float64) []Suspect {
 	var named []Suspect
 	rest, bound := slices.Clone(results), float64(enough)
 	if alarm > falseAlarm {
 		bound += wary
 	}
 	for len(named) < most {
-		votes := vote(hosts, rest, alarm)
-		if len(votes) == 0 || votes[0].Score < bound+math.Log(float64(len(votes))) {
+		votes := vote(rest, alarm)
+		if len(votes) == 0 {
 			break
 		}
-		named = append(named, votes[0])
-		rest = slices.DeleteFunc(rest, func(r Result) bool {
-			return r.Bad && slices.Contains(elements(hosts, r), votes[0].Element)
+		first := slices.MinFunc(votes, likelier)
+		if first.Score < bound+math.Log(float64(len(votes))) {
+			break
+		}
+		named = append(named, first)
+		rest = slices.DeleteFunc(rest, func(r crossing) bool {
+			return r.bad && slices.Contains(r.elements, first.Element)
 		})
 	}
 	return named
@@ -217,8 +242,8 @@ func touches(h Host, e Element) bool {
 	case Rack:
 		return h.Rack == e.Name
 	case Link, RackPair:
-		first, second := cut(e.Name)
-		return h.Rack == first || e.Kind == RackPair && h.Rack == second
+		first, second := ofPair(e.Name, h.Rack)
+		return first || e.Kind == RackPair && second
 	}
 	return true
 }

@@ -22,9 +22,11 @@ type Measured struct {
 	RTTSeconds *float64 `json:"rtt_p50_seconds,omitempty"`
 	LossRatio  *float64 `json:"loss_ratio,omitempty"`
 	BitsPerSec *float64 `json:"throughput_bits_per_second,omitempty"`
-	Busy       string   `json:"busy,omitempty"`
-	Refused    string   `json:"refused,omitempty"`
-	Failed     string   `json:"failed,omitempty"`
+	// MostBitsPerSec is the rate beyond which the policy of this host allows no load test; 0: none.
+	MostBitsPerSec float64 `json:"most_bits_per_second,omitempty"`
+	Busy           string  `json:"busy,omitempty"`
+	Refused        string  `json:"refused,omitempty"`
+	Failed         string  `json:"failed,omitempty"`
 	// LateSeconds is the longest that this host was late for a time of its own meanwhile: a starved
 	// host does not measure the path.
 	LateSeconds float64 `json:"late_seconds,omitempty"`

@@ -93,9 +93,6 @@ func lateness() (stop func() time.Duration) {
 }
 
 func (p *Prober) measure(ctx context.Context, q message.Measure) message.Measured {
-	if p.Now == nil {
-		p.Now = time.Now
-	}
 	spec, err := p.spec(q)
 	if err != nil {
 		return message.Measured{Refused: err.Error()}
@@ -127,7 +124,7 @@ func (p *Prober) measure(ctx context.Context, q message.Measure) message.Measure
 	}
 	m.LossRatio = r.LossRatio
 	if spec.Test != traffic.Ping {
-		m.BitsPerSec = &r.ThroughputBitsPerSec
+		m.BitsPerSec, m.MostBitsPerSec = &r.ThroughputBitsPerSec, spec.RateBitsPerSec
 	}
 	return m
 }
@@ -169,6 +166,14 @@ func (p *Prober) spec(q message.Measure) (traffic.Spec, error) {
 	return spec, nil
 }
 
+// now is the time. Measurements are made side by side, so none of them fills in a field.
+func (p *Prober) now() time.Time {
+	if p.Now == nil {
+		return time.Now()
+	}
+	return p.Now()
+}
+
 // admit asks the policy and takes the lease. done is nil if the test must not run, and the answer
 // says why.
 func (p *Prober) admit(q message.Measure, spec *traffic.Spec) (done func(), m message.Measured) {
@@ -183,7 +188,7 @@ func (p *Prober) admit(q message.Measure, spec *traffic.Spec) (done func(), m me
 	if err != nil {
 		return refuse("the policy of this host is not readable: %s", oneLine(err))
 	}
-	now := p.Now()
+	now := p.now()
 	if rules.KillSwitch {
 		return refuse("%s", policy.ErrSwitchedOff)
 	}
@@ -210,9 +215,11 @@ func (p *Prober) admit(q message.Measure, spec *traffic.Spec) (done func(), m me
 	if rules.Tests.MaxShareRatio == 0 {
 		return refuse("the policy of this host allows no load tests")
 	}
-	if p.Speed != nil && rules.Tests.MaxShareRatio < 1 {
-		spec.RateBitsPerSec = p.Speed() * rules.Tests.MaxShareRatio
+	speed := 0.0
+	if p.Speed != nil {
+		speed = p.Speed()
 	}
+	spec.RateBitsPerSec = rules.Tests.MostRate(speed)
 	used := time.Duration(0)
 	kept := p.loads[:0]
 	for _, l := range p.loads {

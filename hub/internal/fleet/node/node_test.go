@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -167,6 +168,37 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
+// TestSpeedNotKnown: a share of a link whose speed is not known is one of what the policy states,
+// or else of little, and never a rate without a limit.
+func TestSpeedNotKnown(t *testing.T) {
+	for _, c := range []struct {
+		policy string
+		speed  float64
+		rate   float64
+	}{
+		{"", 1e9, 1e8},
+		{"", 0, 1e7},
+		{"version: 1\ntests:\n  link_rate: 10G\n", 0, 1e9},
+		{"version: 1\ntests:\n  link_rate: 1G\n", 40e9, 1e8}, // the provider of a guest may allow less
+		{"version: 1\ntests:\n  max_share_ratio: 1\n", 0, 0},
+		{"version: 1\ntests:\n  max_share_ratio: 1\n", 1e9, 0},
+	} {
+		p := prober(t, c.policy)
+		p.Speed = func() float64 { return c.speed }
+		spec, err := p.spec(message.Measure{Test: string(traffic.Stream), Target: "192.0.2.1:5201", DurationMS: 2000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done, m := p.admit(message.Measure{Target: "192.0.2.1:5201"}, &spec)
+		if done != nil {
+			done()
+		}
+		if done == nil || spec.RateBitsPerSec != c.rate {
+			t.Errorf("%q, %g bit/s: %+v, at %g", c.policy, c.speed, m, spec.RateBitsPerSec)
+		}
+	}
+}
+
 // TestBounds: the seconds of load tests in an hour are bounded, one load test has the host, and
 // some pings.
 func TestBounds(t *testing.T) {
@@ -214,6 +246,26 @@ func TestBounds(t *testing.T) {
 		if done, m := p.admit(q, &spec); (done != nil) != (i < mostPings) || i == mostPings && m.Busy == "" {
 			t.Errorf("ping %d at once: %+v", i+1, m)
 		}
+	}
+}
+
+// TestFirstUse: measurements of a new prober are made side by side, and none of them writes to what
+// another one reads. The race detector sees it too.
+func TestFirstUse(t *testing.T) {
+	p := prober(t, "version: 1\nkill_switch: true\n")
+	p.Now = nil
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			q := message.Measure{Test: string(traffic.Ping), Target: "192.0.2.1:5201"}
+			if m := p.Measure(t.Context(), q); !strings.Contains(m.Refused, "kill switch") {
+				t.Errorf("%+v", m)
+			}
+		})
+	}
+	all.Wait()
+	if p.Now != nil {
+		t.Error("a measurement has filled in the clock")
 	}
 }
 

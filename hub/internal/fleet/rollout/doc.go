@@ -63,5 +63,6 @@
 // spread can halt a rollout without a cause.
 //
 // Measurements of earlier looks are lost with the hub's log; later looks then have less power and
-// the same error rate. A harmful effect that is small against the spread of a class is found late.
+// the same error rate. A host that is lost in a stage takes its pair out of the look. A
+// harmful effect that is small against the spread of a class is found late.
 package rollout

@@ -53,16 +53,23 @@ func (m *Machine) persistAnswered(h *track, id string, code order.Code) {
 	}
 }
 
-// unsigned takes out a host that gave no report, so that no person could sign an order for it.
+// unsigned takes out a host that gave no report, so that no person could sign an order for it. In
+// an undo, it is one whose signatures are missing or have ended.
 func (m *Machine) unsigned(h *track) {
-	if m.phase == Keeping && h.state == Committed {
-		h.state = Lost
+	switch {
+	case m.phase == Unwinding && h.takesUndo():
+		h.state = NotUndone
+	case h.state == Committed && m.phase != Unwinding, h.state == Pending && m.phase != Unwinding && m.phase != Keeping:
+		h.state, m.repair = Lost, true
 	}
 }
 
-// CanPersist reports whether the change may be made permanent: the rollout is done, and its benefit
-// is proven.
-func (m *Machine) CanPersist() bool { return m.phase == Done && m.proven }
+// CanPersist reports whether the change may be made permanent: the rollout is done, its benefit is
+// proven, and no person has taken it back.
+func (m *Machine) CanPersist() bool { return m.phase == Done && m.proven && !m.undone }
+
+// Undone reports whether the rollout was taken back, or is being so.
+func (m *Machine) Undone() bool { return m.undone }
 
 // kept ends the phase. A host that has not answered is lost until it reports.
 func (m *Machine) kept(why string) {

@@ -46,53 +46,80 @@ type Look struct {
 	Harm     string  `json:"harm,omitempty"` // class, or fleet
 }
 
-// matchControls gives each host that this stage has changed a like one whose state has not changed
-// in these hours: not yet changed, or, in the last wave, changed long before. Each serves once.
-func (m *Machine) matchControls() map[int]int { return m.controlsOf(Committed) }
-
-// Wanted returns the hosts whose figures this stage needs from before it: those that it is to
-// change, and the like ones that they will be compared with.
-func (m *Machine) Wanted() []int {
-	var all []int
-	for changed, like := range m.controlsOf(Pending) {
-		all = append(all, changed, like)
-	}
-	slices.Sort(all)
-	return all
-}
-
-// controlsOf returns the like host of each host of this stage that is in a state.
-func (m *Machine) controlsOf(state State) map[int]int {
-	pairs := make(map[int]int)
+// pair gives each host that this stage is to change a like one whose state does not change in these
+// hours: not yet changed, or, in the last wave, changed long before. Each serves once. It is fixed
+// before the first change, because both are measured then. A halt may have cost a pair its like
+// host: one that is not changed yet gets another.
+func (m *Machine) pair() {
+	before := m.pairs
+	m.pairs = make(map[int]int)
 	if m.stage == Experiment {
-		return pairs
+		return
+	}
+	used := make(map[int]bool)
+	for changed, like := range before {
+		if m.plan.Stage[changed] == m.stage && m.toChange(changed) && m.unmoved(like) {
+			m.pairs[changed], used[like] = like, true
+		}
 	}
 	free := make(map[int][]int) // by class
 	for i := range m.hosts {
-		h := &m.hosts[i]
-		switch {
-		case h.state == Pending && m.plan.Stage[i] > m.stage,
-			m.stage == WaveAll && h.state == Committed && m.plan.Stage[i] < m.stage:
+		if m.unmoved(i) && !used[i] {
 			free[m.plan.class[i]] = append(free[m.plan.class[i]], i)
 		}
 	}
 	for i := range m.hosts {
-		if m.plan.Stage[i] != m.stage || m.hosts[i].state != state {
+		if _, have := m.pairs[i]; have || m.plan.Stage[i] != m.stage || m.hosts[i].state != Pending {
 			continue
 		}
 		if mate := m.plan.Mate[i]; m.stage == Pairs && mate >= 0 {
 			if k := slices.Index(free[m.plan.class[i]], mate); k >= 0 {
-				pairs[i] = mate
+				m.pairs[i] = mate
 				free[m.plan.class[i]] = slices.Delete(free[m.plan.class[i]], k, k+1)
 			}
 			continue
 		}
 		if rest := free[m.plan.class[i]]; len(rest) > 0 {
 			// The order of the ids says nothing of the stage, which is random.
-			pairs[i], free[m.plan.class[i]] = rest[0], rest[1:]
+			m.pairs[i], free[m.plan.class[i]] = rest[0], rest[1:]
 		}
 	}
-	return pairs
+}
+
+// toChange reports whether this stage has changed a host, or is still to do so.
+func (m *Machine) toChange(host int) bool {
+	s := m.hosts[host].state
+	return s == Pending || s == Committed || s.inFlight()
+}
+
+// unmoved reports whether the state of a host does not change in this stage.
+func (m *Machine) unmoved(host int) bool {
+	return m.hosts[host].state == Pending && m.plan.Stage[host] > m.stage ||
+		m.stage == WaveAll && m.hosts[host].state == Committed && m.plan.Stage[host] < m.stage
+}
+
+// matchControls returns the pairs that can be judged: the host has the change, and the like host is
+// as it was.
+func (m *Machine) matchControls() map[int]int {
+	judged := make(map[int]int)
+	for changed, like := range m.pairs {
+		if m.hosts[changed].state == Committed && m.unmoved(like) {
+			judged[changed] = like
+		}
+	}
+	return judged
+}
+
+// Wanted returns the pairs of hosts whose figures this stage needs from before it: a host that it
+// changes, and the like one that it will be compared with.
+func (m *Machine) Wanted() map[int]int {
+	wanted := make(map[int]int)
+	for changed, like := range m.pairs {
+		if m.toChange(changed) && m.unmoved(like) {
+			wanted[changed] = like
+		}
+	}
+	return wanted
 }
 
 // look judges all differences so far.

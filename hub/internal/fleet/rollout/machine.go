@@ -53,8 +53,8 @@ const (
 	Resumed  Kind = "resumed"  // By: a person
 	Stopped  Kind = "stopped"  // By: a person
 	UndoAll  Kind = "undo-all" // By: a person
-	// PersistAll is by a person, of a rollout that is done. Unsigned follows for each Host without a
-	// signed order, because it gave no report.
+	// PersistAll is by a person, of a rollout that is done. Unsigned follows it, and Resumed, for a
+	// Host without a signed order, because it gave no report; and comes for one to undo without it.
 	PersistAll Kind = "persist-all"
 	Unsigned   Kind = "unsigned"
 	Started    Kind = "started" // the hub has started again
@@ -133,10 +133,13 @@ type Machine struct {
 	reason string
 	halted time.Duration // since when
 	harm   bool          // the halt is for measured harm
+	undone bool          // the rollout is or was undone: a host that is back with its change is undone too
 	moves  int
 
 	collected map[int]float64 // of this stage, by host
-	controls  map[int]int     // of this stage: changed host → like host
+	pairs     map[int]int     // of this stage: host to change → like host, decided before the first change
+	repair    bool            // pairs have to be looked through, after a halt
+	controls  map[int]int     // those of them that are judged
 	units     []unit          // differences of all looks
 	looks     []Look
 	proven    bool
@@ -150,15 +153,6 @@ func New(p *Plan) *Machine {
 	}
 	if p.class == nil {
 		p.index()
-	}
-	return m
-}
-
-// Replay returns the machine after a log.
-func Replay(p *Plan, events []Event) *Machine {
-	m := New(p)
-	for _, e := range events {
-		m.Apply(e)
 	}
 	return m
 }
@@ -265,7 +259,7 @@ func (m *Machine) Apply(e Event) {
 	case Stated:
 		m.Reported(e.Host, executor.Report{Orders: e.Orders})
 	case UndoAll:
-		m.phase, m.since = Unwinding, m.now
+		m.unwindAll()
 	case PersistAll:
 		m.keep()
 	case Unsigned:
@@ -273,7 +267,16 @@ func (m *Machine) Apply(e Event) {
 	case Resumed:
 		m.resume(e.By)
 	}
+	if m.phase == Done && m.undone && h.takesUndo() {
+		m.phase, m.since = Unwinding, m.now // it was lost while the others were undone
+		m.moves++
+	}
 	if e.Kind == Ticked {
+		if m.repair {
+			m.pair()
+			m.repair = false
+			m.moves++
+		}
 		m.watch()
 		m.advance()
 	}
@@ -408,42 +411,6 @@ func (m *Machine) experiments() int {
 
 func (m *Machine) experimentsFirst(i int) bool {
 	return m.plan.Stage[i] == Experiment || m.plan.ByHost[i]
-}
-
-// CanResume reports whether a person may resume: every trial from before the halt has ended, so
-// that the hosts' reports are final. The caller asks the hosts for them first; see Reported.
-func (m *Machine) CanResume() bool {
-	return m.phase == Halted && m.now-m.halted >= m.plan.Timing.Deadline
-}
-
-// ResumeIn is how long a halted rollout must wait until a person may resume it.
-func (m *Machine) ResumeIn() time.Duration { return m.plan.Timing.Deadline - (m.now - m.halted) }
-
-// Experimented reports whether a host has measured the change against itself.
-func (m *Machine) Experimented(host int) bool { return m.hosts[host].proven }
-
-// resume goes on after a halt. A host whose trial ended unconfirmed gets a new order. One of which
-// the hub does not know what became of its order is lost until it reports.
-func (m *Machine) resume(by string) {
-	if !m.CanResume() || by == "" {
-		return
-	}
-	m.phase, m.reason, m.harm, m.since = Ordering, "", false, m.now
-	if m.before == Soaking || m.before == Collecting {
-		m.phase = Soaking
-	}
-	for i := range m.hosts {
-		switch h := &m.hosts[i]; h.state {
-		case Reverted:
-			h.state, h.attempt, h.changed = Pending, h.attempt+1, 0
-		case Ordered, InTrial, Confirming:
-			h.state = Lost
-		case Measuring, Pending: // new orders have names of their own
-			h.state, h.attempt = Pending, h.attempt+1
-		case Committed, Refused, Lost, Undoing, Undone, Drifted, NotUndone, Persisting, Persisted, NotPersistable:
-		}
-		m.hosts[i].seen = m.now
-	}
 }
 
 // watch halts for hosts that are silent within two deadlines of their change.
@@ -587,10 +554,12 @@ func (m *Machine) next() {
 		// After a person has resumed, the stage is complete and the last wave begins.
 		m.stage++
 		m.phase, m.since, m.began = Ordering, m.now, m.now
+		m.pair()
 		m.halt("the benefit is not proven")
 		return
 	}
 	m.stage++
 	m.phase, m.since, m.began = Ordering, m.now, m.now
+	m.pair()
 	m.advance()
 }

@@ -46,7 +46,7 @@ func (f *Follower) change(c journal.Change, state string, now time.Time) error {
 		State: string(c.State),
 	}
 	if c.State == journal.Undone {
-		if c.Note != "" {
+		if c.Note != "" && c.Note != string(journal.Undone) { // which the state says already
 			e.Title += " (" + c.Note + ")"
 		}
 	} else if c.Persisted || c.State == journal.Persisted || c.BootID == "" || c.BootID == f.boot {

@@ -107,20 +107,21 @@ func (f *Follower) over(e timeline.Event, end time.Time) error {
 }
 
 // resumeFindings resumes the findings that were open when the follower last ran: each ends then,
-// unless a diagnosis finds it again soon.
+// unless a diagnosis finds it again soon. What else was open ends: links that came and went, and
+// skipped runs of package schedule. Those of a clock that was ahead begin later than now.
 func (f *Follower) resumeFindings(last time.Time) error {
 	now := f.o.Now()
 	if last.IsZero() || last.After(now) {
 		last = now
 	}
-	lasting, _ := f.o.Store.Between(now, now, timeline.Query{Kinds: []timeline.Kind{timeline.Finding, timeline.Link},
-		Host: f.o.Host, Limit: timeline.MaxLimit})
+	lasting, _ := f.o.Store.Between(now, time.Time{}, timeline.Query{Host: f.o.Host, Limit: timeline.MaxLimit,
+		Kinds: []timeline.Kind{timeline.Finding, timeline.Link, timeline.Measurement}})
 	var errs []error
 	for _, e := range lasting {
 		k := key{evidence.Code(e.Subject), e.State}
 		switch {
 		case !e.Open:
-		case e.Kind == timeline.Link, f.opened[k] != nil, now.Sub(last) > pauseOf, !strings.HasPrefix(e.ID, "finding-"):
+		case e.Kind != timeline.Finding, f.opened[k] != nil, now.Sub(last) > pauseOf, !strings.HasPrefix(e.ID, "finding-"):
 			errs = append(errs, f.over(e, last))
 		default:
 			f.opened[k] = &held{event: e, last: last, put: last}

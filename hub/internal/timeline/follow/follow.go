@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -240,15 +241,20 @@ func encoded(doc any) ([]byte, error) {
 	return []byte(b.String()), err
 }
 
-// idOf joins parts to an id.
+// idOf joins parts to an id. One that is too long has a checksum in place of its middle: its end is
+// often a time.
 func idOf(parts ...string) string {
+	whole := strings.Join(parts, "-")
 	id := strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' || r == '.' {
 			return r
 		}
 		return '_'
-	}, strings.Join(parts, "-"))
-	return id[:min(len(id), 128)]
+	}, whole)
+	if len(id) > 128 {
+		return fmt.Sprintf("%s-%08x-%s", id[:96], crc32.ChecksumIEEE([]byte(whole)), id[len(id)-22:])
+	}
+	return id
 }
 
 // ms truncates a time to what the store keeps.

@@ -202,11 +202,16 @@ func TestChanges(t *testing.T) {
 	if n := operations(func() { h.look(time.Second) }); n != 0 {
 		t.Errorf("%d operations on the disk after a restart, for nothing new", n)
 	}
-	h.source.changes[0].State, h.source.changes[0].Note = journal.Undone, "undone by guard (writer died)"
+	h.source.changes[0].State, h.source.changes[0].Note = journal.Undone, "undone"
+	h.source.stamp++
+	h.look(time.Minute) // a note that only repeats the state is not part of the title
+	h.want(timeline.Change, old, kept, fmt.Sprintf("0001 12:00:00-%s | %s | undone | ", h.now.Format("15:04:05"), rmem))
+	undone := h.now
+	h.source.changes[0].Note = "undone by guard (writer died)"
 	h.source.stamp++
 	h.look(time.Minute)
 	gone := fmt.Sprintf("0001 12:00:00-%s | %s (undone by guard (writer died)) | undone | ",
-		h.now.Format("15:04:05"), rmem)
+		undone.Format("15:04:05"), rmem)
 	h.want(timeline.Change, old, kept, gone)
 	h.source.stamp++
 	h.look(time.Hour) // the end stays where it was
@@ -294,7 +299,7 @@ func TestMeasurements(t *testing.T) {
 	h.source.docs["measurements/"+four] = ""
 	want := []string{
 		"measurement-" + one +
-			" 11:00:00-11:00:20 | suite to far: stream up 9.40 Gb/s · rr up 12.0 k transactions/s | done | ",
+			" 11:00:00-11:00:20 | suite to far: stream up 9.40 Gb/s · rr 12.0 k transactions/s | done | ",
 		"measurement-" + two + " 11:05:00-11:05:03 | udp down to iperf3://far: 100 Mb/s, 2.00 % lost | done | ",
 		"measurement-" + three + " 11:10:00 | measurement, whose document cannot be read | unreadable | ",
 		"measurement-" + four + " 11:20:00 | measurement, whose document is larger than 16 MiB | unreadable | ",

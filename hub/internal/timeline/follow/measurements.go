@@ -3,7 +3,6 @@ package follow
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
 
@@ -77,7 +76,7 @@ func (f *Follower) measurement(ctx context.Context, id string) error {
 func measured(d *report.MeasureDocument) string {
 	what := "suite"
 	if len(d.Tests) == 1 {
-		what = fmt.Sprintf("%s %s", d.Tests[0].Test, d.Tests[0].Direction)
+		what = report.Named(d.Tests[0])
 	}
 	what += " to " + d.Target
 	if figures := report.Figures(d.Tests); figures != "" {

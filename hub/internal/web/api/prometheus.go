@@ -232,7 +232,7 @@ func (a *api) selection(r *http.Request) (selection, error) {
 			return s, invalid("match[]", fmt.Errorf("it has %d bytes, at most %d are allowed", len(t), maxQuery))
 		}
 	}
-	if err := record.BoundedRepeats(strings.Join(texts, " ")); err != nil {
+	if err := record.BoundedRepeats(strings.Join(texts, "\n")); err != nil {
 		return s, err
 	}
 	if s.matchers, err = a.parser.ParseMetricSelectors(texts); err != nil {

@@ -18,6 +18,12 @@ func OpenSoon(o journal.Options) (*journal.Journal, error) {
 	return soon(journal.ErrLocked, func() (*journal.Journal, error) { return journal.Open(o) })
 }
 
+// RepairSoon repairs a journal as soon as its guard does not hold the lock: a guard that sees the
+// damage takes it for a moment.
+func RepairSoon(o journal.Options) (aside string, err error) {
+	return soon(journal.ErrLocked, func() (string, error) { return journal.Repair(o) })
+}
+
 // soon takes what a holder that dies still has.
 func soon[T any](held error, take func() (T, error)) (T, error) {
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {

@@ -89,10 +89,30 @@ func writeRSS(c ethtool.Client, name, key string, v knob.Value) error {
 		if err != nil {
 			return &knob.RangeError{Value: v, Allowed: indirectionForms, Err: err}
 		}
+		if table != nil && resetTo(c, name, table) {
+			return nil
+		}
 		return refusedByDriver(v, "queues that the card has, each entry of the table naming one",
 			c.SetRSSIndirection(name, table))
 	}
 	return errNoKey("rss", key)
+}
+
+// resetTo gives a NIC the driver's own table if that is the wanted one. The kernel remembers a
+// table that was set (IFF_RXFH_CONFIGURED): it no longer follows the number of channels, and
+// fewer channels are refused. So the undo of a table must not leave one that was set.
+func resetTo(c ethtool.Client, name string, table []uint32) bool {
+	channels, err := c.Channels(name)
+	queues := channels.Combined + channels.Rx
+	// What drivers begin with (ethtool_rxfh_indir_default). Others are written as they are.
+	if err != nil || queues == 0 || !slices.Equal(table, equalTable(len(table), queues, 0)) {
+		return false
+	}
+	if c.SetRSSIndirection(name, nil) != nil {
+		return false
+	}
+	r, err := c.RSS(name)
+	return err == nil && slices.Equal(r.Indirection, table)
 }
 
 // indirectionForms are the notations of a table, in the words of ethtool(8) -X.
@@ -312,23 +332,27 @@ const (
 	linkPoll     = 50 * time.Millisecond
 )
 
+// checkMode refuses to force a link that is down: whether it comes up could not be checked.
+// Some cards report a speed while their interface is down, so the carrier decides.
+func checkMode(name string, v knob.Value) error {
+	link, err := withClient(func(c *nl.Client) (nl.Link, error) { return c.LinkByName(name) })
+	if err != nil || link.Carrier || strings.HasPrefix(string(v), "auto") {
+		return err
+	}
+	return fmt.Errorf("%w: the link is down, and whether it would come up so cannot be seen", knob.ErrNotSupported)
+}
+
 // forceMode waits until the link is up with the mode, and puts the old one back when it stays down.
 //
 // A forced mode is the one setting here that disconnects a host permanently when the other end does
-// not follow; and until the link is up, the driver reports no mode to read back. So a link that is
-// down is not forced at all: its state could not be checked.
+// not follow; and until the link is up, the driver reports no mode to read back. A link that was
+// down before keeps the mode: this is then the undo of what took it down.
 func forceMode(c ethtool.Client, name string, v knob.Value, want ethtool.LinkMode, refused func(error) error) error {
 	before, err := readMode(c, name, "mode")
-	if err != nil {
-		return err
-	}
-	if before == v {
+	if err == nil && before == v {
 		return nil
 	}
-	if speed, _, err := c.LinkMode(name); err != nil || speed == 0 {
-		return errors.Join(fmt.Errorf("%w: the link is down, and whether it would come up so cannot be seen",
-			knob.ErrNotSupported), err)
-	}
+	up := err == nil && checkMode(name, v) == nil
 	if err := c.SetLinkMode(name, want); err != nil {
 		return refused(err)
 	}
@@ -343,9 +367,11 @@ func forceMode(c ethtool.Client, name string, v knob.Value, want ethtool.LinkMod
 			return nil
 		}
 	}
-	err = fmt.Errorf("%w: the link did not come up with %s within %s; it has its old mode again", knob.ErrNotSupported,
-		v, linkPatience)
-	return errors.Join(err, writeMode(c, name, "mode", before))
+	err = fmt.Errorf("%w: the link did not come up with %s within %s", knob.ErrNotSupported, v, linkPatience)
+	if !up {
+		return err
+	}
+	return errors.Join(fmt.Errorf("%w; it has its old mode again", err), writeMode(c, name, "mode", before))
 }
 
 func readTunable(c ethtool.Client, name, key string) (knob.Value, error) {

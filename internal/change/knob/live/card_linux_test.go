@@ -106,6 +106,33 @@ func linkMode(t *testing.T, c *nl.Client, name string) {
 	}
 }
 
+// A forced speed is refused on a link that is down, because the driver cannot show whether it comes
+// up. The undo of what took the link down writes it all the same.
+func TestGuestForcedModeOfLinkDown(t *testing.T) {
+	if !guesttest.In(t) {
+		return
+	}
+	client(t, func(c *nl.Client) error {
+		name := byDriver(t, c, "e1000")[0]
+		b, id := live.New(), knob.ID("ethtool:"+name+"/link.mode")
+		carrier(t, c, name)
+		if err := c.SetDown(name); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.CheckWrite(t.Context(), id, "1000/full"); !errors.Is(err, knob.ErrNotSupported) {
+			t.Errorf("check: %v", err)
+		}
+		if err := b.Write(t.Context(), id, "1000/full"); err == nil || !strings.Contains(err.Error(), "did not come up") {
+			t.Errorf("write: %v", err)
+		}
+		carrier(t, c, name)
+		if v, err := b.Read(t.Context(), id); v != "auto 1000baseT/Full" || err != nil { // what the driver makes of it
+			t.Errorf("the link is up with %q, %v", v, err)
+		}
+		return b.Write(t.Context(), id, "auto")
+	})
+}
+
 // The table of a NIC with several queues is dealt out as asked, and the driver's own comes back.
 func TestGuestRSS(t *testing.T) {
 	if !guesttest.In(t) {

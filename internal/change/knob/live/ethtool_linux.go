@@ -25,49 +25,51 @@ type ethtoolKnobs struct{}
 // read requests the whole group of a knob, which is how the kernel answers, and picks its value.
 // Numbers of one group that are read one after another may come from two moments.
 func (ethtoolKnobs) read(name, attribute string) (knob.Value, error) {
-	return withClient(func(client *nl.Client) (knob.Value, error) {
-		c := ethtool.New(client)
-		group, key, _ := strings.Cut(attribute, ".")
-		if k, ok := cardKnobs[group]; ok {
-			return k.read(c, name, key)
+	return withClient(func(client *nl.Client) (knob.Value, error) { return readEthtool(client, name, attribute) })
+}
+
+func readEthtool(client *nl.Client, name, attribute string) (knob.Value, error) {
+	c := ethtool.New(client)
+	group, key, _ := strings.Cut(attribute, ".")
+	if k, ok := cardKnobs[group]; ok {
+		return k.read(c, name, key)
+	}
+	switch {
+	case group == "ring" && ringWord(key):
+		return readRingWord(c, name, key)
+	case group == "ring" || group == "channels" || group == "coalesce" && !coalesceSwitch(key):
+		n, _, err := readNumber(c, name, group, key)
+		return knob.Value(strconv.FormatUint(uint64(n), 10)), err
+	case group == "coalesce":
+		n, _, err := readNumber(c, name, group, key)
+		return onOff(n != 0), err
+	case group == "pause":
+		p, err := c.Pause(name)
+		if err != nil {
+			return "", err
 		}
-		switch {
-		case group == "ring" && ringWord(key):
-			return readRingWord(c, name, key)
-		case group == "ring" || group == "channels" || group == "coalesce" && !coalesceSwitch(key):
-			n, _, err := readNumber(c, name, group, key)
-			return knob.Value(strconv.FormatUint(uint64(n), 10)), err
-		case group == "coalesce":
-			n, _, err := readNumber(c, name, group, key)
-			return onOff(n != 0), err
-		case group == "pause":
-			p, err := c.Pause(name)
-			if err != nil {
-				return "", err
-			}
-			on, err := pauseBit(&p, key)
-			if err != nil {
-				return "", err
-			}
-			return onOff(*on), nil
-		case attribute == "eee":
-			e, err := c.EEE(name)
-			return onOff(e.Enabled), err
-		case group == "flag":
-			flags, err := c.PrivateFlags(name)
-			if err != nil {
-				return "", err
-			}
-			on, ok := flags[key]
-			if !ok {
-				return "", fmt.Errorf("%w: the driver has no private flag %s", fs.ErrNotExist, key)
-			}
-			return onOff(on), nil
-		case group == "feature":
-			return readFeature(c, name, key)
+		on, err := pauseBit(&p, key)
+		if err != nil {
+			return "", err
 		}
-		return "", fmt.Errorf("%w: ethtool attribute %s", knob.ErrNotSupported, attribute)
-	})
+		return onOff(*on), nil
+	case attribute == "eee":
+		e, err := c.EEE(name)
+		return onOff(e.Enabled), err
+	case group == "flag":
+		flags, err := c.PrivateFlags(name)
+		if err != nil {
+			return "", err
+		}
+		on, ok := flags[key]
+		if !ok {
+			return "", fmt.Errorf("%w: the driver has no private flag %s", fs.ErrNotExist, key)
+		}
+		return onOff(on), nil
+	case group == "feature":
+		return readFeature(c, name, key)
+	}
+	return "", fmt.Errorf("%w: ethtool attribute %s", knob.ErrNotSupported, attribute)
 }
 
 // write leaves ranges to kernel and driver: an original outside of them must go back.
@@ -79,6 +81,13 @@ func (ethtoolKnobs) write(name, attribute string, v knob.Value) error {
 		return fmt.Errorf("%w: not in the present state of the interface: %w", knob.ErrNotSupported, err)
 	}
 	return err
+}
+
+func (ethtoolKnobs) check(name, attribute string, v knob.Value) error {
+	if attribute != "link.mode" {
+		return nil
+	}
+	return checkMode(name, v)
 }
 
 func writeEthtool(c ethtool.Client, name, attribute string, v knob.Value) error {
@@ -256,6 +265,10 @@ func readFeature(c ethtool.Client, link, feature string) (knob.Value, error) {
 	if err != nil {
 		return "", err
 	}
+	return featureIn(features, feature)
+}
+
+func featureIn(features map[string]ethtool.Feature, feature string) (knob.Value, error) {
 	f, ok := features[feature]
 	if !ok {
 		return "", fmt.Errorf("%w: the kernel knows no feature %s", fs.ErrNotExist, feature)

@@ -118,26 +118,41 @@ var varying = regexp.MustCompile(`(?m)(^\d+: |valid_lft \d+sec|preferred_lft \d+
 	` tentative| dadfailed|state (UP|DOWN|UNKNOWN)|,LOWER_UP|NO-CARRIER,|,PROMISC|promiscuity \d+|` +
 	`refcnt \d+|qlen \d+|direct_packets_stat \d+|\bstate [A-Z]+|STALE|REACHABLE|MDI-X: (on|off|Unknown) \(auto\))`)
 
+// batches are the lines that hostPicture asks ip(8) and tc(8) for, by the arguments of one process:
+// in a guest, a process costs more than what it prints. Each line of output belongs to one card: ip
+// names it, and tc has a process for each.
+var batches = []struct{ process, lines string }{
+	{"ip -o -batch", "rule show\nroute show table all\nneigh show nud permanent\nneigh show proxy\n" +
+		"addr show lan0\naddr show lan1\n"},
+	{"ip -o -6 -batch", "route show table all\n"},
+	{"ip -o -d -batch", "link show lan0\nlink show lan1\n"},
+	{"tc -batch", "qdisc show dev lan0\nclass show dev lan0\n"},
+	{"tc -batch", "qdisc show dev lan1\nclass show dev lan1\n"},
+}
+
 // hostPicture is what the programs of the system show of both cards.
 func hostPicture(t *testing.T) []string {
 	t.Helper()
 	settled(t)
 	var all []string
-	for _, line := range []string{"ip rule show", "ip route show table all", "ip -6 route show table all",
-		"ip neigh show nud permanent", "ip neigh show proxy"} {
-		for one := range strings.Lines(command(t, line)) {
+	add := func(line, out string) {
+		for one := range strings.Lines(out) {
+			if strings.HasPrefix(one, "class fq_codel") {
+				continue // a flow of the moment
+			}
 			all = append(all, line+": "+strings.TrimSpace(varying.ReplaceAllString(one, "")))
 		}
 	}
+	file := filepath.Join(t.TempDir(), "lines")
+	for _, b := range batches {
+		if err := os.WriteFile(file, []byte(b.lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		add(b.process+" "+strings.ReplaceAll(b.lines, "\n", "; "), command(t, b.process+" "+file))
+	}
 	for _, name := range []string{"lan0", "lan1"} {
-		for _, line := range []string{"ip -d link show " + name, "ip addr show " + name, "tc qdisc show dev " + name,
-			"tc class show dev " + name, "ethtool -k " + name, "ethtool -g " + name, "ethtool -a " + name, "ethtool " + name} {
-			for one := range strings.Lines(command(t, line)) {
-				if strings.HasPrefix(one, "class fq_codel") {
-					continue // a flow of the moment
-				}
-				all = append(all, line+": "+strings.TrimSpace(varying.ReplaceAllString(one, "")))
-			}
+		for _, line := range []string{"ethtool -k " + name, "ethtool -g " + name, "ethtool -a " + name, "ethtool " + name} {
+			add(line, command(t, line))
 		}
 		for _, dir := range []string{"ipv4/conf", "ipv4/neigh", "ipv6/conf", "ipv6/neigh"} {
 			files, err := filepath.Glob("/proc/sys/net/" + dir + "/" + name + "/*")
@@ -161,18 +176,43 @@ func hostPicture(t *testing.T) []string {
 // route, which it gets a moment later. All that takes a guest some seconds.
 func settled(t *testing.T) {
 	t.Helper()
+	// Flags of an address in linux/if_addr.h, and of a route in linux/ipv6_route.h.
+	const tentative, local = 0x40, 0x80000000
+	lines := func(file string) (all [][]string) {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			all = append(all, strings.Fields(line))
+		}
+		return all
+	}
+	has := func(word string, flag uint64) bool {
+		flags, err := strconv.ParseUint(word, 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return flags&flag != 0
+	}
+	// Files, because a process for each look costs a guest more than a reload does.
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); {
-		out := command(t, "ip addr show")
-		up, addresses, routes := 0, 0, 0
+		ready := true
+		missing := make(map[string]int) // routes of addresses
 		for _, name := range []string{"lan0", "lan1"} {
 			b, err := os.ReadFile("/sys/class/net/" + name + "/operstate")
-			if err == nil && strings.TrimSpace(string(b)) == "up" {
-				up++
-			}
-			addresses += strings.Count(command(t, "ip -6 -o addr show "+name), "\n")
-			routes += strings.Count(command(t, "ip -6 route show table local type local dev "+name), "\n")
+			ready = ready && err == nil && strings.TrimSpace(string(b)) == "up"
 		}
-		if !strings.Contains(out, "tentative") && up == 2 && addresses == routes {
+		for _, f := range lines("/proc/net/if_inet6") { // address, index, length, scope, flags, name
+			ready = ready && !has(f[4], tentative)
+			missing[f[5]]++
+		}
+		for _, f := range lines("/proc/net/ipv6_route") { // the last are flags and name
+			if has(f[len(f)-2], local) {
+				missing[f[len(f)-1]]--
+			}
+		}
+		if ready && missing["lan0"] == 0 && missing["lan1"] == 0 {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strconv"
 
 	"github.com/linerate/linerate/internal/change/knob"
@@ -75,11 +76,57 @@ func (k linkKnobs) write(name, attribute string, v knob.Value) error {
 	})
 }
 
-func (k linkKnobs) check(name, attribute string, _ knob.Value) error {
-	if !inSysfs(attribute) {
+func (k linkKnobs) check(name, attribute string, v knob.Value) error {
+	if inSysfs(attribute) {
+		return k.explain(name, attribute, k.sysfs.checkAttribute(name, attribute))
+	}
+	links, err := withClient(func(c *nl.Client) ([]nl.Link, error) { return c.Links() })
+	for i := range links {
+		if n, _ := strconv.Atoi(string(v)); links[i].Name == name { // the form has been checked
+			return lossless(&links[i], links, attribute, n)
+		}
+	}
+	return err
+}
+
+const (
+	minMTU6 = 1280 // the smallest MTU of IPv6, in bytes (RFC 8200 §5)
+	// legacySize is the largest general limit that the kernel writes to the limit of IPv4 too
+	// (GSO_LEGACY_MAX_SIZE), in bytes.
+	legacySize = 65536
+)
+
+// lossless refuses a value with which the kernel changes more than the attribute, and does not
+// change that back with it: an MTU takes away IPv6 with all its addresses (addrconf_notify) and
+// lowers interfaces on top (vlan_device_event, macvlan_device_event).
+func lossless(link *nl.Link, all []nl.Link, attribute string, n int) error {
+	lost, general, ipv4 := "", 0, 0
+	switch nl.SizeLimit(attribute) {
+	case "mtu":
+		if _, err := os.Stat("/proc/thread-self/net/if_inet6"); err == nil && n < minMTU6 && link.MTU >= minMTU6 {
+			lost = "IPv6, which needs 1280 bytes"
+		}
+		for i := range all {
+			l := &all[i]
+			if l.ParentIndex == link.Index && l.MTU > n && (l.Kind == "vlan" || l.Kind == "macvlan" || l.Kind == "macvtap") {
+				lost = "the MTU of " + l.Name + ", which follows: set that first"
+			}
+		}
+	case nl.LimitGRO:
+		general, ipv4 = link.GROMaxBytes, link.GROIPv4MaxBytes
+	case nl.LimitGSO:
+		general, ipv4 = link.GSOMaxBytes, link.GSOIPv4MaxBytes
+	}
+	if general <= legacySize {
+		n = general // undo writes it last
+	}
+	if ipv4 != 0 && n <= legacySize && n != ipv4 {
+		lost = "the limit of IPv4, which follows: set that to " + strconv.Itoa(n) + " first"
+	}
+	if lost == "" {
 		return nil
 	}
-	return k.explain(name, attribute, k.sysfs.checkAttribute(name, attribute))
+	return fmt.Errorf("%w: an undo would not bring back %s", knob.ErrNotSupported, lost)
 }
 
 // explain returns an interface that is not there from one whose kernel has no such file: threaded

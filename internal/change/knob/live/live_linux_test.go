@@ -345,7 +345,7 @@ func TestNetnsCatalogueFitsTheKernel(t *testing.T) {
 		switch {
 		case err == nil:
 			seen++
-			if _, nerr := d.Normalize(v); nerr != nil {
+			if _, nerr := d.Normalize(v); nerr != nil && d.Shown[v] == "" {
 				t.Errorf("%s: the kernel's own value is refused: %v", id, nerr)
 			}
 			if d.Scope == knob.ScopeGlobal && id.Path()[0] == "net" {

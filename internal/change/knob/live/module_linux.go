@@ -98,7 +98,7 @@ func (k moduleKnobs) write(module, parameter string, v knob.Value) error {
 
 func (k moduleKnobs) check(module, parameter string, _ knob.Value) error {
 	if d, ok := k.driver(module, parameter); ok {
-		return d.Check(context.Background())
+		return d.Check()
 	}
 	file, err := k.file(module, parameter)
 	if err != nil {

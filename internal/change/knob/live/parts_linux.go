@@ -22,6 +22,7 @@ type hostKnobs struct {
 	prefix string            // prefix of the subject in the name of its directory: cpu of cpu3
 	files  map[string]string // by attribute
 	parts  func(name string) bool
+	comes  func(attribute string) bool // a setting that is there at times; nil: none
 }
 
 func cpuKnobs(root string) hostKnobs {
@@ -44,9 +45,13 @@ func pciKnobs(root string) hostKnobs {
 func blockKnobs(root string) hostKnobs {
 	files := make(map[string]string)
 	for _, f := range []string{"read_ahead_kb", "scheduler", "nr_requests", "rq_affinity", "wbt_lat_usec"} {
-		files[f] = "queue/" + f
+		files[f] = knob.DiskFile(f)
 	}
-	return hostKnobs{root: root, files: files, parts: func(string) bool { return true }}
+	comes := func(attribute string) bool {
+		name, own := strings.CutPrefix(attribute, knob.OwnParameter)
+		return own && name != "" && name[0] != '.' && !strings.Contains(name, "/")
+	}
+	return hostKnobs{root: root, files: files, parts: func(string) bool { return true }, comes: comes}
 }
 
 func decimal(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
@@ -54,6 +59,9 @@ func decimal(s string) bool { return s != "" && strings.Trim(s, "0123456789") ==
 // file returns the path, and distinguishes a missing part from one that lacks the setting.
 func (k hostKnobs) file(subject, attribute string) (string, error) {
 	f, known := k.files[attribute]
+	if k.comes != nil && k.comes(attribute) {
+		f, known = knob.DiskFile(attribute), true
+	}
 	if subject == "" || strings.Contains(subject, "/") || subject == "." || subject == ".." || !k.parts(subject) {
 		return "", fmt.Errorf("%w: no part of this machine is called %s", fs.ErrNotExist, subject)
 	}

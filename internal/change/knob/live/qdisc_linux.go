@@ -81,7 +81,7 @@ func (*qdiscKnobs) read(name, attribute string) (knob.Value, error) {
 func (k *qdiscKnobs) write(name, attribute string, v knob.Value) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.check(name, attribute, v); err != nil {
+	if err := k.allowed(name, attribute, v, false); err != nil {
 		return err
 	}
 	kind, parameter, isParameter := strings.Cut(attribute, ".")
@@ -101,6 +101,13 @@ func (k *qdiscKnobs) write(name, attribute string, v knob.Value) error {
 }
 
 func (k *qdiscKnobs) check(name, attribute string, v knob.Value) error {
+	return k.allowed(name, attribute, v, true)
+}
+
+// allowed checks a write. One that is no undo begins something: it may not give up the queues of a
+// NIC. Under mq every transmit queue has its own discipline and lock; any other root puts one lock
+// in front of all of them.
+func (k *qdiscKnobs) allowed(name, attribute string, v knob.Value, begins bool) error {
 	now, err := k.read(name, attribute)
 	if err != nil {
 		return err
@@ -111,22 +118,18 @@ func (k *qdiscKnobs) check(name, attribute string, v knob.Value) error {
 		}
 		return nil
 	}
+	if begins && now == "mq" && v != "mq" {
+		return fmt.Errorf("%w: mq is the root, and each of its children carries a discipline for one queue: set "+
+			"sysctl:net.core.default_qdisc, then write mq again", knob.ErrNotSupported)
+	}
 	return checkRoot(name, now, string(v))
 }
 
-// checkRoot refuses a change that the old kind alone could not undo, or that would give up the
-// queues of a NIC.
-//
-// Under mq every transmit queue has its own discipline and lock; any other root puts one lock in
-// front of all of them. To change the children, set sysctl:net.core.default_qdisc, and then mq
-// again.
+// checkRoot refuses a change that the old kind alone could not undo.
 func checkRoot(name string, now knob.Value, v string) error {
 	switch {
 	case !slices.Contains(byKind, v):
 		return &knob.RangeError{Value: knob.Value(v), Allowed: "one of " + strings.Join(byKind, ", ")}
-	case now == "mq" && v != "mq":
-		return fmt.Errorf("%w: mq is the root, and each of its children carries a discipline for one queue: set "+
-			"sysctl:net.core.default_qdisc, then write mq again", knob.ErrNotSupported)
 	case now == "noop":
 		return fmt.Errorf("%w: the interface has never been up and has no discipline yet", knob.ErrNotSupported)
 	case !slices.Contains(byKind, string(now)):

@@ -25,9 +25,9 @@ func ParseDriver(text string) Driver {
 			d.Bus = value
 		}
 	}
-	// The driver of tun and tap reports here which of the two it is (tun_get_drvinfo), which is no
-	// bus.
-	if d.Bus == "tun" || d.Bus == "tap" {
+	// The driver of tun and tap reports here which of the two it is (tun_get_drvinfo), and that of
+	// bridges that it has none (br_getinfo).
+	if d.Bus == "tun" || d.Bus == "tap" || d.Bus == "N/A" {
 		d.Bus = ""
 	}
 	return d

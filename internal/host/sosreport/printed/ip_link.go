@@ -35,6 +35,8 @@ type Link struct {
 	Peer      string            `json:"-"`
 	Master    string            `json:"-"` // the bridge or bond of this port
 	ParentDev string            `json:"-"` // the device below, as virtio1; since iproute2 5.13
+	Ethernet  bool              `json:"-"` // link/ether, link/infiniband: what a card has
+	Detailed  bool              `json:"-"` // ip ran with -d, so that an empty Kind means hardware
 	Addresses []string          `json:"-"` // CIDR
 	Totals    map[string]uint64 `json:"-"` // of ip -s, by the names of /sys/class/net/X/statistics; nil: not known
 }
@@ -144,6 +146,9 @@ func (l *Link) readLine(line string, columns []string) []string {
 	}
 	switch first := words[0]; {
 	case strings.HasPrefix(first, "link/"):
+		l.Ethernet = first == "link/ether" || first == "link/infiniband"
+		// -d adds it to this line since iproute2 3.11, and kinds are in the output before that too.
+		_, l.Detailed = after(words, "promiscuity")
 		// Tunnels have their own address here, of four or sixteen bytes, and other interfaces
 		// nothing.
 		if len(words) > 1 && isMAC(words[1]) {
@@ -166,7 +171,7 @@ var notKinds = map[string]bool{
 	"altname": true, "alias": true, "vf": true, "prog": true, "link-netns": true, "link-netnsid": true, "xdp": true,
 	"promiscuity": true,
 	"addrgenmode": true, "numtxqueues": true, "inet": true, "inet6": true, "openvswitch_slave": true, "altnames": true,
-	"qdisc": true, "new": true,
+	"qdisc": true, "new": true, "valid_lft": true,
 }
 
 // isKind reports whether a word is a kind of interface, rather than another word or a number. Words

@@ -29,6 +29,7 @@ var otherTypes = map[string]bool{
 // without a gateway can be classified. IPv6 follows IPv4 if both are present.
 func ParseRoutes(text string, six bool) []host.Route {
 	var routes []host.Route
+	last := false // the line before this one is the last of routes
 	for line := range lines(text) {
 		words := strings.Fields(line)
 		if len(words) == 0 {
@@ -37,8 +38,15 @@ func ParseRoutes(text string, six bool) []host.Route {
 		// Further next hops are on lines of their own. Package host has no gateway and no interface
 		// for such a route.
 		if words[0] == "nexthop" || line[0] == '\t' || line[0] == ' ' {
+			// Before Linux 4.2 the IPv6 table also held a clone of its route for each destination in
+			// use, which ip shows with "cache" in the next line.
+			if words[0] == "cache" && last {
+				routes = routes[:len(routes)-1]
+			}
+			last = false
 			continue
 		}
+		last = false
 		if words[0] == "unicast" {
 			words = words[1:]
 		}
@@ -55,6 +63,7 @@ func ParseRoutes(text string, six bool) []host.Route {
 		}
 		six = six || isSix // After the first route of IPv6 all are IPv6.
 		routes = append(routes, r)
+		last = true
 	}
 	return routes
 }

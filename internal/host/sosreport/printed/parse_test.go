@@ -25,6 +25,8 @@ func TestParseDriver(t *testing.T) {
 			"supports-statistics: yes\r\n"))
 	equal(t, "tap", Driver{Name: "tun", Version: "1.6"},
 		ParseDriver("driver: tun\nversion: 1.6\nfirmware-version: \nbus-info: tap\n"))
+	equal(t, "bridge", Driver{Name: "bridge", Version: "2.3", Firmware: "N/A"},
+		ParseDriver("driver: bridge\nversion: 2.3\nfirmware-version: N/A\nbus-info: N/A\n"))
 	equal(t, "none", Driver{}, ParseDriver("Cannot get driver information: Operation not supported\n"))
 }
 
@@ -178,8 +180,8 @@ func TestParseLinks(t *testing.T) {
 `
 	got := ParseLinks(text)
 	equal(t, "links", []*Link{
-		{Index: 1, Name: "lo", MAC: "00:00:00:00:00:00", MTUBytes: 65536, TxQueueLen: 1000, Up: true, Carrier: true,
-			Qdisc: "noqueue", Addresses: []string{"127.0.0.1/8"}},
+		{Index: 1, Name: "lo", MAC: "00:00:00:00:00:00", Detailed: true, MTUBytes: 65536, TxQueueLen: 1000,
+			Up: true, Carrier: true, Qdisc: "noqueue", Addresses: []string{"127.0.0.1/8"}},
 		{
 			Index: 2, Name: "eth0", MAC: "02:00:00:00:00:01", MTUBytes: 1500, TxQueueLen: 1000, Up: true, Qdisc: "mq",
 			Master: "bond0", Totals: map[string]uint64{
@@ -187,22 +189,33 @@ func TestParseLinks(t *testing.T) {
 				"multicast": 5,
 				"tx_bytes":  90, "tx_packets": 6, "tx_errors": 7, "tx_dropped": 8, "tx_carrier_errors": 9,
 				"collisions": 10,
-			}, ParentDev: "virtio1",
+			}, ParentDev: "virtio1", Ethernet: true, Detailed: true,
 		},
 		{
 			Index: 5, Name: "bond0.100", Kind: "vlan", MAC: "02:00:00:00:00:01", MTUBytes: 9000, Up: true,
 			Carrier: true, Qdisc: "noqueue", VLANID: 100, VLANProtocol: "802.1Q",
-			Peer: "bond0", Addresses: []string{"10.0.0.1/32", "fe80::1/64"},
+			Peer: "bond0", Ethernet: true, Detailed: true, Addresses: []string{"10.0.0.1/32", "fe80::1/64"},
 			Totals: map[string]uint64{"rx_bytes": 110, "rx_packets": 1, "rx_errors": 0, "rx_dropped": 0,
 				"rx_over_errors": 11, "multicast": 0},
 		},
-		{Index: 7, Name: "veth0", Kind: "veth", MAC: "02:00:00:00:00:07", MTUBytes: 1500, Qdisc: "noop", Peer: "if9"},
+		{Index: 7, Name: "veth0", Kind: "veth", MAC: "02:00:00:00:00:07", MTUBytes: 1500, Qdisc: "noop", Peer: "if9",
+			Ethernet: true, Detailed: true},
 		{Index: 8, Name: "sit0", Kind: "sit", MTUBytes: 1480, Qdisc: "noop", Peer: "NONE"},
 	}, got)
 	short := ParseLinks(
 		"1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever\n" +
 			"1: lo    inet6 ::1/128 scope host \\ valid_lft forever\n")
 	equal(t, "ip -o addr", []*Link{{Index: 1, Name: "lo", Addresses: []string{"127.0.0.1/8", "::1/128"}}}, short)
+	// RHEL 6, from the tests of insights-core: without -d no line names a kind.
+	old := ParseLinks(`1: lo: <LOOPBACK,UP,LOWER_UP> mtu 16436 qdisc noqueue state UNKNOWN
+    link/loopback 00:00:00:00:00:00 brd 00:00:00:00:00:00
+    inet 127.0.0.1/8 scope host lo
+    inet6 ::1/128 scope host
+    valid_lft forever preferred_lft forever
+`)
+	if len(old) != 1 || old[0].Kind != "" || old[0].Detailed {
+		t.Errorf("RHEL 6: %+v", old)
+	}
 }
 
 func TestParseRoutes(t *testing.T) {
@@ -237,6 +250,24 @@ unreachable default dev lo metric 4294967295 error -101 pref medium
 		{Destination: "::/0", Gateway: "2001:db8::ff", Interface: "v0", Protocol: "ra", Priority: 1024},
 	}
 	equal(t, "both versions", want, ParseRoutes(text, false))
+	// RHEL 7, from the tests of insights-core.
+	equal(t, "with clones", []host.Route{
+		{
+			Destination: "2001:44b8:1110:f800::/64", Interface: "enp0s25", Protocol: "kernel", Priority: 256,
+			MTUBytes: 1492,
+		},
+		{Destination: "fe80::/64", Interface: "enp0s25", Protocol: "kernel", Priority: 256, MTUBytes: 1492},
+	}, ParseRoutes(`2001:708:40:2001:a822:baff:fec4:2428 via fe80::a96:d7ff:fe38:d757 dev enp0s25  metric 0
+    cache  mtu 1492 hoplimit 255
+2001:44b8:1110:f800::/64 dev enp0s25  proto kernel  metric 256  expires 6403sec mtu 1492
+unreachable 2002:a00::/24 dev lo  metric 1024  error -101
+2404:6800:4006:802::200e via fe80::a96:d7ff:fe38:d757 dev enp0s25  metric 0
+    cache  mtu 1492 hoplimit 255
+fe80::/64 dev enp0s25  proto kernel  metric 256  mtu 1492
+multicast 2001:dbc::/64 dev enp0s25
+ff02::fb dev enp0s25  metric 0
+    cache  mtu 1492
+`, true))
 	equal(t, "IPv6 alone", []host.Route{{Destination: "::/0", Interface: "tun0", Protocol: "boot"}},
 		ParseRoutes("default dev tun0\n", true))
 	equal(t, "IPv4 alone", []host.Route{{Destination: "default", Interface: "tun0", Protocol: "boot"}},

@@ -7,6 +7,8 @@ import (
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
 const (
@@ -124,30 +126,14 @@ func rulesOf(c *netlink.Conn, table key) (map[key][]step, error) {
 	return rules, nil
 }
 
-// dump reads a list, and reads it again if it changed during the reading.
+// dump reads a list.
 func dump(c *netlink.Conn, kind uint16, family byte, filter []byte) ([]netlink.Message, error) {
 	request := binary.BigEndian.AppendUint16([]byte{family, 0}, 0) // struct nfgenmsg
-	for range attempts {
-		messages, err := c.Execute(netlink.Message{
-			Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind),
-				Flags: netlink.Request | netlink.Dump},
-			Data: append(request, filter...),
-		})
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		torn := false
-		for _, m := range messages {
-			torn = torn || m.Header.Flags&netlink.DumpInterrupted != 0
-		}
-		if !torn {
-			return messages, nil
-		}
-	}
-	return nil, fmt.Errorf("rules changed during each of %d readings", attempts)
+	return nl.Execute(c, netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind),
+			Flags: netlink.Request | netlink.Dump},
+		Data: append(request, filter...),
+	})
 }
 
 // unsupported maps the kernel's various errors for missing nftables to one.

@@ -248,10 +248,8 @@ func (p Picture) Missing(c *nl.Client) ([]string, error) {
 			slices.ContainsFunc(l.AltNames, func(a string) bool { return !slices.Contains(n.AltNames, a) }) {
 			missing = append(missing, fmt.Sprintf("state of %s (flags %#x, were %#x)", l.Name, n.Flags, l.Flags))
 		}
-		// A late report of the lost carrier takes the proxy neighbours away (neigh_carrier_down in
-		// net/core/neighbour.c): what was returned stays only when the link is back.
-		if l.Running && !n.Running {
-			missing = append(missing, "carrier of "+l.Name)
+		if l.dark(n) {
+			missing = append(missing, carrierOf(l))
 		}
 	}
 	compare := func(kind uint16, old, new [][]byte, moved func([]byte), same func(a, b []byte) bool) {
@@ -269,6 +267,31 @@ func (p Picture) Missing(c *nl.Client) ([]string, error) {
 	compare(unix.RTM_NEWQDISC, p.Disciplines, now.Disciplines, tail, bytes.Equal)
 	compare(unix.RTM_NEWTCLASS, p.Classes, now.Classes, tail, bytes.Equal)
 	compare(unix.RTM_NEWROUTE, p.Routes, now.Routes, func(m []byte) { moveRoute(m, index) }, sameRoute)
+	return missing, nil
+}
+
+// dark reports whether the carrier of a link is not back. A late report of the lost carrier takes
+// the proxy neighbours away (neigh_carrier_down in net/core/neighbour.c): what was returned stays
+// only when the link is back.
+func (l Link) dark(now Link) bool { return l.Running && !now.Running }
+
+func carrierOf(l Link) string { return "carrier of " + l.Name }
+
+// Dark is the part of [Picture.Missing] that comes back without another write: the carriers.
+func (p Picture) Dark(c *nl.Client) (missing []string, err error) {
+	msgs, err := c.Dump(unix.RTM_GETLINK, make([]byte, unix.SizeofIfInfomsg))
+	if err != nil {
+		return nil, nl.Wrap("list links", "", err)
+	}
+	for _, l := range p.Links {
+		now, err := linkOf(msgs, l.Name)
+		if err != nil {
+			return nil, err
+		}
+		if l.dark(now) {
+			missing = append(missing, carrierOf(l))
+		}
+	}
 	return missing, nil
 }
 

@@ -10,7 +10,7 @@ const atOnce = 4; // documents that are asked for side by side
 
 const states = {
   trial: { sign: "◐", tone: "warn", text: "reverts unless it is confirmed" }, committed: { sign: "●", tone: "good", text: "stays until it is undone or the host reboots" },
-  persisted: { sign: "■", tone: "good", text: "survives a reboot" }, undone: { sign: "○", tone: "soft", text: "undone" },
+  persisted: { sign: "■", tone: "good", text: "survives a reboot" }, undone: { sign: "○", tone: "soft", text: "" },
 };
 
 export class ChangesView {
@@ -71,7 +71,7 @@ export class ChangesView {
     const from = e.from ?? d?.from, to = e.to ?? d?.to;
     if (from === undefined && to === undefined) put(cells.values, e.subject && e.title !== e.subject ? e.title : "");
     else put(cells.values, h("code", {}, show(from)), h("span", { class: "soft", "aria-label": " to " }, " → "), h("code", { class: "to" }, show(to)));
-    put(cells.more, [d?.reason, d?.note, d?.side === "far" ? "at the far end" : ""].filter(Boolean).join(" · "));
+    put(cells.more, [d?.reason, d?.note === e.state ? "" : d?.note, d?.side === "far" ? "at the far end" : ""].filter(Boolean).join(" · "));
   }
 
   // complete loads missing documents, a few at a time. The state is part of the key, because an undo

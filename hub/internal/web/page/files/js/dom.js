@@ -2,10 +2,15 @@
 // way to make an element, and the content security policy refuses every attempt to parse HTML from
 // a string.
 
-// visible replaces characters that change the direction of text or are invisible, because they
-// could make one host name look like another.
+// hidden are characters that a browser obeys or ignores instead of showing them, by their properties
+// in Unicode, without those that languages and emoji need: the rule of package visible.
+const hidden = new RegExp("(?![\\t\\n\\u200c\\u200d\\ufe00-\\ufe0f\\u180b-\\u180d\\u180f" +
+  "\\u0600-\\u0605\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u{110bd}\\u{110cd}])" +
+  "[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}]", "gu");
+
+// visible replaces them, because they could make one host name look like another.
 export function visible(text) {
-  return String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, "\ufffd");
+  return String(text).replace(hidden, "\ufffd");
 }
 
 const drawn = "http://www.w3.org/2000/svg";
@@ -39,6 +44,9 @@ export function h(tag, attributes, ...children) {
 export function svg(tag, attributes, ...children) {
   return fill(document.createElementNS(drawn, tag), attributes, children);
 }
+
+// prose returns a text whose parts between backquotes are commands, files or settings.
+export const prose = (text) => String(text).split("`").map((part, i, all) => (i % 2 === 1 && i < all.length - 1 ? h("code", {}, part) : part));
 
 // put replaces the children of an element.
 export function put(element, ...children) {

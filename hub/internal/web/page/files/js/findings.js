@@ -1,7 +1,7 @@
 // The findings of the hub: current verdicts, each with evidence, what was ruled out, and what to
 // do.
 
-import { h, put, once } from "./dom.js";
+import { h, put, once, prose } from "./dom.js";
 import { findings, events, Failure, inWords } from "./api.js";
 import { placeOf, severityOf } from "./kinds.js";
 import { percent, byKey, byUnit } from "./units.js";
@@ -14,11 +14,11 @@ export function findingCard(f, short) {
   const s = severityOf(f.severity);
   const where = [f.host, placeOf(f.where)].filter(Boolean).join(" · ");
   const head = [h("p", {}, h("span", { class: "pill " + s.tone }, h("span", { "aria-hidden": "true" }, s.sign), s.word), " ", h("span", { class: "soft small" }, where)), short ? h("h3", {}, f.title) : h("h2", {}, f.title)];
-  if (short) return h("article", { class: "finding" }, head, f.remedy?.text ? h("p", { class: "small" }, f.remedy.text) : null);
+  if (short) return h("article", { class: "finding" }, head, f.remedy?.text ? h("p", { class: "small" }, prose(f.remedy.text)) : null);
   const evidence = f.evidence ?? [], rejected = f.rejected ?? [], knobs = f.remedy?.knobs ?? [];
   return h("article", { class: "card finding" }, head,
     h("p", { class: "soft small" }, h("code", {}, f.code), f.confidence_ratio === undefined ? "" : " · " + percent(f.confidence_ratio) + " confidence"),
-    f.remedy?.text ? h("p", {}, h("b", {}, "What to do: "), f.remedy.text) : null,
+    f.remedy?.text ? h("p", {}, h("b", {}, "What to do: "), prose(f.remedy.text)) : null,
     knobs.length ? h("p", { class: "small" }, "Knobs: ", knobs.map((k, i) => [i ? ", " : "", h("code", {}, typeof k === "string" ? k : k.knob ?? JSON.stringify(k))])) : null,
     evidence.length ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Evidence" }, h("table", {}, h("caption", {}, "Evidence"),
       h("thead", {}, h("tr", {}, ["What", "Value", "Read from"].map((t, i) => h("th", { scope: "col", class: i === 1 ? "num" : "" }, t)))),

@@ -1,6 +1,6 @@
 // Measurements between hosts: a matrix, and the history of one cell.
 
-import { h, put, once } from "./dom.js";
+import { h, put, once, prose } from "./dom.js";
 import { change, read } from "./state.js";
 import { matrixOfHosts, Failure, inWords } from "./api.js";
 import { Board } from "./board.js";
@@ -20,7 +20,7 @@ export class MatrixView {
     this.table = h("div", { class: "card" }, h("p", { class: "empty" }, "Loading …"));
     this.history = h("div", { class: "stack" });
     this.place = place;
-    put(place, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Measurements between hosts"), h("p", { class: "soft small" }, "The newest result of each pair. Click a cell for its history.")), this.choice), this.table, this.history);
+    put(place, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Measurements between hosts"), h("p", { class: "soft small" }, prose("The newest scheduled result of each pair. Click a cell for its history. What `linerate measure` found by hand is among the events of each graph."))), this.choice), this.table, this.history);
   }
 
   async update() {
@@ -49,7 +49,7 @@ export class MatrixView {
     const cells = this.answer.cells ?? [];
     if (cells.length === 0) {
       put(this.choice);
-      put(this.table, h("p", { class: "empty" }, "No measurements yet. Add schedules to the hub's configuration; each target host must run linerate serve."));
+      put(this.table, h("p", { class: "empty" }, prose("No scheduled measurements yet. Add schedules to the hub's configuration; each target host must run `linerate serve`. What `linerate measure` found is among the events of each graph.")));
       return;
     }
     const { query } = read();

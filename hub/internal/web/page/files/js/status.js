@@ -53,8 +53,9 @@ function lines() {
   }
   if (gaps.length > 0) {
     const last = gaps.at(-1), from = parseTime(last.time), to = parseTime(last.end);
+    const why = (last.title ?? "").split(": ").slice(1).join(": "); // its head says how long
     add("", gaps.length === 1 ? "There is a gap in the history." : "There are " + gaps.length + " gaps in the history of the last 48 h.",
-      (last.title ? last.title + ": " : "") + "nothing was recorded from " + local(from) + (to ? " to " + local(to) + " (" + span(to - from) + ")." : " on.") + " Graphs have no line there.");
+      (gaps.length === 1 ? "Nothing" : "Last, nothing") + " was recorded from " + local(from) + (to ? " to " + local(to) + " (" + span(to - from) + ")" : " on") + (why ? ": " + why : "") + ". Graphs have no line there.");
   }
   return out;
 }
