@@ -50,18 +50,20 @@ func Write(fd int, p []byte) (int, error) {
 }
 
 // Poll waits until fd is readable, at most for d, and reports whether it is. A pending error of the
-// socket counts as readable: the next read returns it. A signal may end the wait early with false;
-// callers read the clock anyway.
+// socket counts as readable: the next read returns it. A signal, such as the SIGURG by which the
+// runtime preempts threads, does not shorten the wait.
 func Poll(fd int, d time.Duration) (bool, error) {
 	// ppoll(2) counts nanoseconds where poll(2) counts milliseconds, which is too coarse for a ping
 	// on a LAN.
 	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	ts := unix.NsecToTimespec(max(d, 0).Nanoseconds())
-	n, err := unix.Ppoll(fds[:], &ts, nil)
-	if err == unix.EINTR { // the runtime preempts long-running threads by SIGURG
-		return false, nil
+	left := unix.NsecToTimespec(max(d, 0).Nanoseconds())
+	for {
+		// The bare system call leaves in left what remains of the wait (poll_select_finish).
+		n, err := unix.Ppoll(fds[:], &left, nil)
+		if err != unix.EINTR {
+			return n > 0, err
+		}
 	}
-	return n > 0, err
 }
 
 // SendTo sends one datagram, repeated after each signal.

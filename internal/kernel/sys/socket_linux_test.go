@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -53,13 +54,34 @@ func connect(t *testing.T) (int, *net.TCPConn) {
 	return fd, peer
 }
 
-// awaitReadable waits until a descriptor can be read. A signal ends [sys.Poll] early: that of the
-// runtime, or the one with which the kernel pauses a process.
-func awaitReadable(fd int) error {
-	for {
-		if ready, err := sys.Poll(fd, time.Minute); ready || err != nil {
-			return err
+// TestSignalsDoNotShortenAPoll sends the signal of the runtime all through a wait.
+func TestSignalsDoNotShortenAPoll(t *testing.T) {
+	fd, _ := pair(t)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread, stop, done := unix.Gettid(), make(chan struct{}), make(chan int)
+	go func() {
+		for sent := 0; ; sent++ {
+			select {
+			case <-stop:
+				done <- sent
+				return
+			case <-time.After(time.Millisecond):
+				if err := unix.Tgkill(unix.Getpid(), thread, unix.SIGURG); err != nil {
+					t.Error(err)
+				}
+			}
 		}
+	}()
+	const wait = 100 * time.Millisecond
+	began := sys.Monotonic()
+	ready, err := sys.Poll(fd, wait)
+	if took := sys.Monotonic() - began; ready || err != nil || took < wait {
+		t.Errorf("after %v of %v: %v, %v", took, wait, ready, err)
+	}
+	close(stop)
+	if <-done == 0 {
+		t.Error("no signal was sent")
 	}
 }
 
@@ -94,7 +116,7 @@ func TestTakenOverDescriptor(t *testing.T) {
 	if _, err := peer.Write([]byte("pong")); err != nil {
 		t.Fatal(err)
 	}
-	if err := awaitReadable(fd); err != nil {
+	if ready, err := sys.Poll(fd, time.Minute); !ready || err != nil {
 		t.Errorf("not readable: %v", err)
 	}
 	if n, err := sys.Read(fd, buf); string(buf[:n]) != "pong" || err != nil {
@@ -284,8 +306,8 @@ func TestIOAllocatesNothing(t *testing.T) {
 		if _, err := sys.Write(fd, out); err != nil {
 			t.Fatal(err)
 		}
-		if err := awaitReadable(raw); err != nil {
-			t.Fatal(err)
+		if ready, err := sys.Poll(raw, time.Minute); !ready || err != nil {
+			t.Fatal(ready, err)
 		}
 		if _, err := sys.Read(raw, in); err != nil {
 			t.Fatal(err)

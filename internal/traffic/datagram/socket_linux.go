@@ -142,28 +142,21 @@ func (s *Socket) Send(p []byte) error {
 // Receive waits for one datagram for at most wait, for a dialect's own purposes. The rest of a
 // datagram longer than p is lost. sys.ErrTimeout: nothing arrived.
 func (s *Socket) Receive(p []byte, wait time.Duration) (int, error) {
-	end := time.Now().Add(wait)
-	for {
-		left := time.Until(end)
-		ready, err := sys.Poll(s.fd, left)
-		if err != nil {
-			return 0, fmt.Errorf("receive datagram from %s: %w", s.remote, err)
-		}
-		if !ready {
-			if left <= 0 {
-				return 0, fmt.Errorf("receive datagram from %s: %w", s.remote, sys.ErrTimeout)
-			}
-			continue
-		}
-		n, err := sys.Read(s.fd, p)
-		if errors.Is(err, io.EOF) { // an empty datagram; a UDP socket has no other end
-			return 0, nil
-		}
-		if err != nil {
-			return 0, fmt.Errorf("receive datagram from %s: %w", s.remote, err)
-		}
-		return n, nil
+	ready, err := sys.Poll(s.fd, wait)
+	if err == nil && !ready {
+		err = sys.ErrTimeout
 	}
+	if err != nil {
+		return 0, fmt.Errorf("receive datagram from %s: %w", s.remote, err)
+	}
+	n, err := sys.Read(s.fd, p)
+	if errors.Is(err, io.EOF) { // an empty datagram; a UDP socket has no other end
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("receive datagram from %s: %w", s.remote, err)
+	}
+	return n, nil
 }
 
 // Buffers returns SO_SNDBUF and SO_RCVBUF as the kernel keeps them, in bytes; 0: not known.
