@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/kernel/sys"
@@ -196,7 +197,7 @@ func (a *app) openPeers(name string) (roster.File, error) {
 	if err != nil {
 		return f, err
 	}
-	if uid, gid, known := sys.Owner(info); known && uid != 0 {
+	if uid, gid, known := durable.Owner(info); known && uid != 0 {
 		return f, sys.Become(uid, gid)
 	}
 	return f, nil

@@ -24,14 +24,23 @@ func (f forOwner) Create(name string, perm fs.FileMode) (File, error) {
 		return nil, err
 	}
 	if os.Geteuid() == 0 {
-		uid, gid, err := ownerOf(filepath.Dir(name))
-		if err == nil {
-			err = file.Chown(uid, gid)
-		}
-		if err != nil {
+		if err := giveToOwner(file, filepath.Dir(name)); err != nil {
 			_ = file.Close() // the file is empty
 			return nil, err
 		}
 	}
 	return file, nil
+}
+
+// giveToOwner gives a file to the owner of a directory.
+func giveToOwner(file *os.File, dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	uid, gid, known := Owner(info)
+	if !known {
+		return nil
+	}
+	return file.Chown(uid, gid)
 }

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/linerate/linerate/internal/base/durable"
@@ -29,8 +28,8 @@ func TestForOwner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if owner := st.Sys().(*syscall.Stat_t); owner.Uid != user || owner.Gid != group || st.Mode() != 0o600 {
-			t.Errorf("%s: %v of %d:%d", text, st.Mode(), owner.Uid, owner.Gid)
+		if uid, gid, known := durable.Owner(st); !known || uid != user || gid != group || st.Mode() != 0o600 {
+			t.Errorf("%s: %v of %d:%d", text, st.Mode(), uid, gid)
 		}
 	}
 	if _, err := durable.ForOwner().Create(name, 0o600); !errors.Is(err, fs.ErrExist) {

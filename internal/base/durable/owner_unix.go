@@ -3,16 +3,16 @@
 package durable
 
 import (
-	"os"
+	"io/fs"
 	"syscall"
 )
 
-// ownerOf returns the user and the group that own a directory.
-func ownerOf(dir string) (uid, gid int, err error) {
-	st, err := os.Stat(dir)
-	if err != nil {
-		return 0, 0, err
+// Owner returns the numbers of the user and the group that own a file. They are not known for a
+// file that does not come from the operating system, nor on systems without such numbers.
+func Owner(info fs.FileInfo) (uid, gid int, known bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, 0, false
 	}
-	owner := st.Sys().(*syscall.Stat_t) // what package os promises of these systems
-	return int(owner.Uid), int(owner.Gid), nil
+	return int(stat.Uid), int(stat.Gid), true
 }

@@ -67,7 +67,7 @@ func components(name string) []string {
 
 // owners are the users who may own what is trusted.
 type owners struct {
-	uids []uint32
+	uids []int
 	// the files of account names; tests have others
 	passwd, group string
 }
@@ -75,13 +75,13 @@ type owners struct {
 // friends returns root, this process's user and, inside a user namespace, the user that stands for
 // every one outside: a process there sees that user as the owner of /.
 func friends() owners {
-	o := owners{[]uint32{0, uint32(os.Geteuid())}, "/etc/passwd", "/etc/group"}
+	o := owners{[]int{0, os.Geteuid()}, "/etc/passwd", "/etc/group"}
 	if m, err := os.ReadFile("/proc/self/uid_map"); err == nil {
 		if f := strings.Fields(string(m)); len(f) != 3 || f[0] != "0" || f[1] != "0" || f[2] != "4294967295" {
-			overflow := uint32(65534)
+			overflow := 65534
 			if b, err := os.ReadFile("/proc/sys/fs/overflowuid"); err == nil {
 				if n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 32); err == nil {
-					overflow = uint32(n)
+					overflow = int(n)
 				}
 			}
 			o.uids = append(o.uids, overflow)
@@ -98,26 +98,26 @@ func (o owners) check(path string, upper bool) (fs.FileMode, error) {
 		return 0, err
 	}
 	mode := info.Mode()
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
+	uid, gid, known := Owner(info)
+	if !known {
 		return mode, nil
 	}
 	switch {
-	case !slices.Contains(o.uids, stat.Uid):
-		return mode, &TrustError{path, fmt.Sprintf("belongs to user %d, who can change it", stat.Uid)}
+	case !slices.Contains(o.uids, uid):
+		return mode, &TrustError{path, fmt.Sprintf("belongs to user %d, who can change it", uid)}
 	case mode.Type() == fs.ModeSymlink || upper && mode&fs.ModeSticky != 0:
 		return mode, nil
 	case mode.Perm()&0o002 != 0:
 		return mode, &TrustError{path, fmt.Sprintf("every user can change it (mode %04o)", mode.Perm())}
-	case mode.Perm()&0o020 != 0 && !o.own(stat.Gid):
-		return mode, &TrustError{path, fmt.Sprintf("group %d can change it (mode %04o)", stat.Gid, mode.Perm())}
+	case mode.Perm()&0o020 != 0 && !o.own(gid):
+		return mode, &TrustError{path, fmt.Sprintf("group %d can change it (mode %04o)", gid, mode.Perm())}
 	}
 	return mode, nil
 }
 
 // own reports whether a group is known to have no member but the trusted users: the private group
 // of a user, or staff on Debian, which owns /usr/local and is empty.
-func (o owners) own(gid uint32) bool {
+func (o owners) own(gid int) bool {
 	accounts, err := os.ReadFile(o.passwd)
 	if err != nil {
 		return false
@@ -126,10 +126,10 @@ func (o owners) own(gid uint32) bool {
 	if err != nil {
 		return false
 	}
-	want, friend := strconv.FormatUint(uint64(gid), 10), map[string]bool{}
+	want, friend := strconv.Itoa(gid), map[string]bool{}
 	for _, f := range records(accounts, 4) {
 		uid, err := strconv.ParseUint(f[2], 10, 32)
-		friend[f[0]] = err == nil && slices.Contains(o.uids, uint32(uid))
+		friend[f[0]] = err == nil && slices.Contains(o.uids, int(uid))
 		if f[3] == want && !friend[f[0]] {
 			return false
 		}

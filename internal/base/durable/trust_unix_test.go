@@ -83,8 +83,8 @@ func TestGroupsOfTheirOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := owners{[]uint32{0, 1000}, passwd, group}
-	for gid, want := range map[uint32]bool{0: true, 50: true, 1000: true, 61: true, 1001: false, 60: false, 99: false} {
+	o := owners{[]int{0, 1000}, passwd, group}
+	for gid, want := range map[int]bool{0: true, 50: true, 1000: true, 61: true, 1001: false, 60: false, 99: false} {
 		if got := o.own(gid); got != want {
 			t.Errorf("group %d: %v", gid, got)
 		}

@@ -117,7 +117,10 @@ func removeIfDead(dir string, empty bool) {
 	// A link names what another user chose, and a lock in another user's directory can be a pipe
 	// without a writer.
 	info, err := os.Lstat(dir)
-	if err != nil || !info.IsDir() || !own(info) {
+	if err != nil || !info.IsDir() {
+		return
+	}
+	if uid, _, known := durable.Owner(info); !known || uid != os.Geteuid() {
 		return
 	}
 	quiet, ok := durable.OS().(durable.QuietLocker)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/linerate/linerate/internal/base/durable"
 )
 
 // guardProcesses finds the guards of a state directory by their arguments (proc_pid_cmdline(5)). A
@@ -44,8 +46,7 @@ func isGuard(pid int, dir string) bool {
 	if err != nil {
 		return false
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || int(stat.Uid) != os.Geteuid() {
+	if uid, _, known := durable.Owner(info); !known || uid != os.Geteuid() {
 		return false
 	}
 	_, err = processStarted(pid) // not one that has ended and waits for its parent

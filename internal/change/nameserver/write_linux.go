@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/pattern"
 	"github.com/linerate/linerate/internal/change/knob"
 )
@@ -300,8 +301,8 @@ func replace(path string, text []byte) error {
 	defer os.Remove(f.Name()) // after the rename there is none
 	_, err = f.Write(text)
 	err = errors.Join(err, f.Chmod(info.Mode().Perm()))
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		err = errors.Join(err, f.Chown(int(s.Uid), int(s.Gid)))
+	if uid, gid, known := durable.Owner(info); known {
+		err = errors.Join(err, f.Chown(uid, gid))
 	}
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err

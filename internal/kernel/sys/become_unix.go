@@ -4,19 +4,9 @@ package sys
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"syscall"
 )
-
-// Owner returns the user and the group that own a file.
-func Owner(info fs.FileInfo) (uid, gid int, known bool) {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, 0, false
-	}
-	return int(stat.Uid), int(stat.Gid), true
-}
 
 // Become gives up the rights of root for those of another user and group, in all threads and for
 // good.

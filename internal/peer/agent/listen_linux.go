@@ -10,7 +10,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -167,10 +166,9 @@ func safeDirectory(dir string) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%s %w: not a directory", dir, ErrInTheWay)
 	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || owner.Uid != 0 && owner.Uid != uint32(os.Geteuid()) {
+	if uid, _, known := durable.Owner(info); !known || uid != 0 && uid != os.Geteuid() {
 		return fmt.Errorf("directory %s: belongs to user %d, who could replace the socket: %w", dir,
-			owner.Uid, fs.ErrPermission)
+			uid, fs.ErrPermission)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("directory %s: other users can write to it (mode %04o) and could replace the socket: %w", dir,
