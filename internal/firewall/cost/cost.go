@@ -2,7 +2,6 @@ package cost
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/linerate/linerate/internal/base/sorting"
 	"github.com/linerate/linerate/internal/firewall/ruleset"
@@ -161,7 +160,7 @@ type walker struct {
 // hits returns how many packets a rule took, and whether a counter says so. A counter says it if no
 // condition follows it.
 func hits(r *ruleset.Rule) (packets float64, known, conditional bool) {
-	for _, s := range r.Statements {
+	for i, s := range r.Statements {
 		switch s := s.(type) {
 		case ruleset.Match:
 			conditional, known = true, false
@@ -177,8 +176,8 @@ func hits(r *ruleset.Rule) (packets float64, known, conditional bool) {
 		case *ruleset.Counter:
 			packets, known = float64(s.Packets), true
 		case ruleset.Opaque:
-			// A target stands last: what it does depends on the packet, but whether it runs does not.
-			if s.Conditional && !strings.HasPrefix(s.Text, "xt target ") {
+			// What stands last, as a target does, is a condition for nothing.
+			if s.Conditional && i < len(r.Statements)-1 {
 				conditional, known = true, false
 			}
 		}

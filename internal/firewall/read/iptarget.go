@@ -19,22 +19,10 @@ func (p *xtRule) finish() {
 		p.add(ruleset.Verdict{Kind: ruleset.Reject, Detail: rejection(rest)})
 	case "RETURN":
 		p.add(ruleset.Verdict{Kind: ruleset.Return})
-	case "LOG", "ULOG", "NFLOG", "TRACE", "AUDIT":
-		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectLog, Unprintable: true})
-	case "MARK", "CONNMARK", "SECMARK", "CONNSECMARK", "DSCP", "TOS", "TTL", "HL", "CLASSIFY", "TCPMSS", "CHECKSUM",
-		"ECN", "IDLETIMER":
-		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectMark, Unprintable: true})
-	case "SNAT", "DNAT", "MASQUERADE", "REDIRECT", "NETMAP", "TPROXY":
-		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectNAT, Ends: true, Unprintable: true})
-	case "NFQUEUE", "QUEUE":
-		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectQueue, Ends: true, Unprintable: true})
-	case "NOTRACK", "CT", "FLOWOFFLOAD":
-		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectTrack, Unprintable: true})
-	case "SET":
-		p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectDynamic, Unprintable: true})
 	default:
-		if p.x.table.Chain(name) == nil {
-			p.add(ruleset.Opaque{Text: text, Effect: ruleset.EffectOther, Unprintable: true})
+		effect, ends := targetOf(name)
+		if effect != ruleset.EffectOther || p.x.table.Chain(name) == nil {
+			p.add(ruleset.Opaque{Text: text, Effect: effect, Ends: ends, Unprintable: true})
 			return
 		}
 		v := ruleset.Verdict{Kind: ruleset.Jump, Chain: name}
@@ -43,6 +31,27 @@ func (p *xtRule) finish() {
 		}
 		p.add(v)
 	}
+}
+
+// targetOf returns what an extension of iptables does to a packet, and whether it ends the chain
+// (iptables-extensions(8)).
+func targetOf(name string) (effect ruleset.Effect, ends bool) {
+	switch name {
+	case "LOG", "ULOG", "NFLOG", "TRACE", "AUDIT":
+		return ruleset.EffectLog, false
+	case "MARK", "CONNMARK", "SECMARK", "CONNSECMARK", "DSCP", "TOS", "TTL", "HL", "CLASSIFY", "TCPMSS", "CHECKSUM",
+		"ECN", "IDLETIMER":
+		return ruleset.EffectMark, false
+	case "SNAT", "DNAT", "MASQUERADE", "REDIRECT", "NETMAP", "TPROXY":
+		return ruleset.EffectNAT, true
+	case "NFQUEUE", "QUEUE":
+		return ruleset.EffectQueue, true
+	case "NOTRACK", "CT", "FLOWOFFLOAD":
+		return ruleset.EffectTrack, false
+	case "SET":
+		return ruleset.EffectDynamic, false
+	}
+	return ruleset.EffectOther, false
 }
 
 // rejection returns iptables' way to reject as nft writes it.

@@ -54,20 +54,18 @@ func opaque(name string, b json.RawMessage) ruleset.Opaque {
 	case "xt":
 		o.Conditional = true
 		m, _ := decode(b).(map[string]any)
-		o.Ends = endingTarget(fmt.Sprint(m["type"]), fmt.Sprint(m["name"]))
+		o.Ends = endingExtension(fmt.Sprint(m["type"]), fmt.Sprint(m["name"]))
 	}
 	return o
 }
 
-// endingTarget reports whether an extension of iptables ends the chain. A text may have options
-// behind its name.
-func endingTarget(kind, name string) bool {
-	name, _, _ = strings.Cut(name, " ")
-	switch strings.ToUpper(name) {
-	case "REJECT", "MASQUERADE", "SNAT", "DNAT", "REDIRECT", "NETMAP", "NFQUEUE", "TPROXY":
-		return kind == "target"
-	}
-	return false
+// endingExtension reports whether an extension of iptables that nft shows ends the chain. Its name
+// may have options behind it.
+func endingExtension(kind, text string) bool {
+	name, _, _ := strings.Cut(text, " ")
+	name = strings.ToUpper(name)
+	_, ends := targetOf(name)
+	return kind == "target" && (ends || name == "REJECT")
 }
 
 // statementText writes a statement of libnftables-json(5) as nft would; false if it cannot.

@@ -356,7 +356,7 @@ func (p *listing) effect(w *words) (ruleset.Opaque, bool) {
 	case "xt":
 		o.Effect, o.Conditional, o.Unprintable = ruleset.EffectOther, true, true
 		kind := w.word()
-		o.Ends = endingTarget(kind, w.word())
+		o.Ends = endingExtension(kind, w.word())
 	default:
 		return o, false
 	}
