@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/diagnose/casefile"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
@@ -84,23 +85,19 @@ func (f *sentFlags) judge(ctx context.Context, a *app) (*loop.Verdict, error) {
 	return v, err
 }
 
-// keep writes the case to a temporary file and links that to its name, so that a full disk leaves
-// no half of a case and no existing file is lost. Only its owner can read the file.
-func (f *sentFlags) keep(c evidence.Case, p *progress.Line) (err error) {
+// keep writes the case. Only its owner can read the file.
+func (f *sentFlags) keep(c evidence.Case, p *progress.Line) error {
 	if f.save == "" {
 		return nil
 	}
-	beside, err := os.CreateTemp(filepath.Dir(f.save), ".linerate-case-*") // mode 0600
+	file, err := durable.NewDraft(f.save, 0o600)
+	if err == nil {
+		defer file.Discard()
+		if err = casefile.Write(file, version, c); err == nil {
+			err = file.Publish(false)
+		}
+	}
 	if err != nil {
-		return fmt.Errorf("save case: %w", err)
-	}
-	defer os.Remove(beside.Name()) // the other name stays
-	err = casefile.Write(beside, version, c)
-	if err = errors.Join(err, beside.Close()); err != nil {
-		return fmt.Errorf("save case: %w", err)
-	}
-	// A link cannot replace a file that another process made meanwhile; a rename would.
-	if err = os.Link(beside.Name(), f.save); err != nil {
 		return fmt.Errorf("save case %s: %w", f.save, err)
 	}
 	p.Step("%s: look through it before you send it", f.save)

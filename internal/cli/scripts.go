@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/durable"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/rows"
 	"github.com/linerate/linerate/internal/report/text"
@@ -146,14 +146,16 @@ func (a *app) streaming(c *cobra.Command) *cobra.Command {
 
 // outputFile is the file of --output while its command runs; nil: there is none.
 type outputFile struct {
-	temporary *os.File
-	name      string
-	broken    error // of the first write that failed
+	draft   *durable.Draft
+	name    string
+	written bool
+	broken  error // of the first write that failed
 }
 
 // Write remembers a write that failed: half of a document is not to get the name of a whole one.
 func (o *outputFile) Write(p []byte) (int, error) {
-	n, err := o.temporary.Write(p)
+	n, err := o.draft.Write(p)
+	o.written = o.written || n > 0
 	if o.broken == nil {
 		o.broken = err
 	}
@@ -169,11 +171,11 @@ func (a *app) openOutput() (*outputFile, error) {
 	if err := a.mayReplace(); err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(a.output), "."+filepath.Base(a.output)+".*")
+	draft, err := durable.NewDraft(a.output, outputMode(a.output))
 	if err != nil {
-		return nil, fmt.Errorf("--output %s: %w", a.output, errors.Unwrap(err))
+		return nil, fmt.Errorf("--output %s: %w", a.output, err)
 	}
-	o := &outputFile{temporary: f, name: a.output}
+	o := &outputFile{draft: draft, name: a.output}
 	a.out = o
 	return o, nil
 }
@@ -184,22 +186,15 @@ func (o *outputFile) finish(a *app, err error) error {
 	if o == nil {
 		return err
 	}
-	written, seekErr := o.temporary.Seek(0, io.SeekCurrent)
-	// A new name must not appear before the bytes are on the disk.
-	failed := errors.Join(seekErr, o.temporary.Chmod(outputMode(o.name)), o.temporary.Sync(), o.temporary.Close())
-	if o.broken != nil {
-		failed = errors.Unwrap(o.broken) // without the name of the temporary file
-		if errors.Is(err, o.broken) {
-			err = nil
-		}
+	defer o.draft.Discard()
+	failed := o.broken
+	if failed != nil && errors.Is(err, failed) {
+		err = nil
 	}
-	if failed == nil && written > 0 {
+	if failed == nil && o.written {
 		if failed = a.mayReplace(); failed == nil { // also what appeared meanwhile
-			failed = os.Rename(o.temporary.Name(), o.name)
+			failed = o.draft.Publish(true)
 		}
-	}
-	if failed != nil || written == 0 {
-		_ = os.Remove(o.temporary.Name()) // the first error is the one to report
 	}
 	if failed != nil {
 		return errors.Join(err, fmt.Errorf("--output %s: %w", o.name, failed))

@@ -5,7 +5,8 @@
 //
 // Only an FS accesses a disk. There are three: the operating system (OS), a memory file system that
 // can simulate a power loss (Mem), and a wrapper that makes chosen operations fail (Faulty).
-// Replace swaps the content of a file atomically. A Log is a file of records, each on disk before
+// Replace swaps the content of a file atomically. A Draft is a file for a user, which gets its name
+// when it is complete. A Log is a file of records, each on disk before
 // Append returns. A Lock belongs to one process at a time; only its owner can open its file,
 // because any process that can open it can hold the lock.
 //
