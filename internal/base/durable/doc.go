@@ -3,12 +3,12 @@
 //
 // # Model
 //
-// Only an FS accesses a disk. There are three: the operating system (OS), a memory file system that
+// An FS accesses the disk. There are three: the operating system (OS), a memory file system that
 // can simulate a power loss (Mem), and a wrapper that makes chosen operations fail (Faulty).
-// Replace swaps the content of a file atomically. A Draft is a file for a user, which gets its name
-// when it is complete. A Log is a file of records, each on disk before
+// Replace swaps the content of a file atomically. A Log is a file of records, each on disk before
 // Append returns. A Lock belongs to one process at a time; only its owner can open its file,
-// because any process that can open it can hold the lock.
+// because any process that can open it can hold the lock. Only a Draft has no FS: it is a file for
+// a user, which gets its name when it is complete.
 //
 // The state after a power loss follows POSIX, not a particular file system. The data of a file
 // survives up to its last Sync; a name in a directory survives once SyncDir has synced that
