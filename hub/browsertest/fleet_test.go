@@ -13,7 +13,7 @@ import (
 const fleetReady = `document.querySelector(".tile") && document.querySelector(".fleet-list li") && ` +
 	`document.querySelector(".mesh-said").textContent && document.querySelector(".boundary")`
 
-// TestFleetWidths shows 300 hosts at four widths: nothing is wider than the screen, and each part
+// TestFleetWidths shows 300 hosts at six widths: nothing is wider than the screen, and each part
 // has its place.
 func TestFleetWidths(t *testing.T) {
 	tb := open(t, &fake{interfaces: 1, members: newFleet(300, "")})
@@ -21,7 +21,7 @@ func TestFleetWidths(t *testing.T) {
 	tb.dark(false)
 	tb.visit("#/fleet")
 	tb.wait(fleetReady)
-	for _, width := range []int64{400, 700, 768, 1280, 1920} {
+	for _, width := range []int64{320, 400, 700, 768, 1280, 1920} {
 		for _, dark := range []bool{false, true} {
 			tb.size(width, 1000)
 			tb.dark(dark)

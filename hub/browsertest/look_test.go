@@ -61,7 +61,7 @@ func TestViews(t *testing.T) {
 // nothing is wider than the screen, and a marker at the edge of a plot keeps its text on one line.
 func TestPhone(t *testing.T) {
 	tb := open(t, &fake{interfaces: 12, crowded: true, pinged: true, noted: true, disk: "full", silent: true, long: true})
-	for _, width := range []int64{360, 400, 430} {
+	for _, width := range []int64{320, 360, 400, 430} {
 		tb.size(width, 800)
 		for _, address := range []string{"#/", "#/interface/alpha/enp193s0f0np1.4?range=6h", "#/changes", "#/findings"} {
 			tb.visit(address)
