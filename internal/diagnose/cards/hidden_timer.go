@@ -2,6 +2,7 @@ package cards
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host/moderation"
@@ -26,6 +27,11 @@ const (
 	// muchSlower the factor over spaced echoes, for the times alone to show a timer: QEMU's floor of
 	// 128 µs makes them 256 µs, 260 µs at the 90th percentile, and 15 times an echo.
 	clockwork, muchSlower = 1.1, 4.0
+	// wholeTicks is how far a number of intervals between interrupts may be from a whole one, and
+	// mostTicks the largest that shows a timer. QEMU's 82540EM with a throttle of 500 at one end, in a
+	// guest whose clock counts instructions: 502 interrupts and 367 transactions a second, which take
+	// 2.015 ms (1.01 intervals), 4.016 ms (2.02) at the 90th percentile.
+	wholeTicks, mostTicks = 0.06, 4.5
 	// smallFrame is the size of a frame with a small request in bytes, and explainedByRate how much of
 	// the time its way over a slow link may explain.
 	smallFrame, explainedByRate = 120, 0.2
@@ -38,9 +44,10 @@ const (
 // next of back-to-back transactions waits for it. Nothing else in a host makes a packet slower
 // because the last one was a moment ago: a sleeping CPU does the opposite, a busy one is not idle,
 // and a shaper delays packets but not interrupts. So the interrupts decide: fewer than
-// transactions, or as many per second as under a load with many more frames. A timer that runs once
-// for each frame is not seen in these counts, but makes all transactions take the same time, many
-// times that of an echo; the rate of the stream then excludes a shaper.
+// transactions, or as many per second as under a load with many more frames, or transactions that
+// last whole numbers of its ticks. A timer that runs once for each frame is not seen in these
+// counts, but makes all transactions take the same time, many times that of an echo; the rate of
+// the stream then excludes a shaper.
 func hiddenTimer(c *evidence.Case, run, echo *evidence.Run) *evidence.Finding {
 	if run.Test != traffic.RR || run.Streams > 1 || echo == nil || echo.RTT.P50 <= 0 {
 		return nil
@@ -68,8 +75,9 @@ func hiddenTimer(c *evidence.Case, run, echo *evidence.Run) *evidence.Finding {
 			continue
 		}
 		t, ok := signsOf(c, e)
-		t.steady = ok && took >= muchSlower*spaced && steadyTimes(c, run, took-spaced)
-		if (t.heldBack() || t.stands() || t.steady) && (found == nil || t.each < found.each) {
+		slow := ok && took >= muchSlower*spaced
+		t.steady, t.inTicks = slow && steadyTimes(c, run, took-spaced), slow && t.lastTicks(run)
+		if (t.heldBack() || t.stands() || t.inTicks || t.steady) && (found == nil || t.each < found.each) {
 			found = &t
 		}
 	}
@@ -87,12 +95,31 @@ type timerSigns struct {
 	other     float64 // interrupts per second under the other load; 0: not known
 	frames    float64 // that each of those brought
 	steady    bool    // the transactions take the same time, which no rate explains
+	inTicks   bool    // the transactions last whole numbers of intervals between interrupts
 }
 
 // heldBack reports fewer interrupts than transactions, stands as many as under another load.
 func (t *timerSigns) heldBack() bool { return t.perSecond > 0 && t.each <= heldBack }
 func (t *timerSigns) stands() bool {
 	return t.other > 0 && t.frames >= gathered && near1(t.perSecond/t.other, sameRate)
+}
+
+// lastTicks reports whether most transactions last one interval between two interrupts or a small
+// number of them, while a transaction on average has no whole number of interrupts. A throttle at
+// one end alone shows so: a request waits for the next interrupt, and sometimes one more comes for
+// a response that was sent. Without a timer the interrupts follow the frames, and their share of a
+// transaction is whole.
+func (t *timerSigns) lastTicks(run *evidence.Run) bool {
+	if run.RTT == nil || t.perSecond <= 0 || whole(t.each, 1.5*wholeTicks) {
+		return false
+	}
+	p50, p90 := run.RTT.P50*t.perSecond, run.RTT.P90*t.perSecond
+	return p90 <= mostTicks && whole(p50, wholeTicks) && whole(p90, wholeTicks)
+}
+
+// whole reports whether a number is within a distance of a whole one above 0.
+func whole(x, within float64) bool {
+	return x > 0.5 && math.Abs(x-math.Round(x)) <= within
 }
 
 // steadyTimes reports whether the transactions of a run take the same time, and whether the rate of
@@ -152,7 +179,7 @@ func (t *timerSigns) finding(took, spaced, quickest, busy float64) *evidence.Fin
 			fmt.Sprintf("Not the path: the same echo took %s with a pause before it.", evidence.Seconds(quickest)),
 		},
 		Confidence: evidence.Combine(0.4, evidence.When(took >= 2*spaced, 0.3), evidence.When(t.heldBack(), 0.4),
-			evidence.When(t.stands(), 0.4), evidence.When(t.steady, 0.3)),
+			evidence.When(t.stands() || t.inTicks, 0.4), evidence.When(t.steady, 0.3)),
 	}
 	if t.other > 0 {
 		x.Evidence = append(x.Evidence,

@@ -105,3 +105,37 @@ func TestHiddenTimerOfEachFrame(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) { check(t, moderationLatency(c.c), c.want) })
 	}
 }
+
+// TestHiddenTimerOfOneEnd: a throttle of 500 at one end alone, recorded in a guest whose clock
+// counts instructions. The interrupts under the stream are few, because that end polls then.
+func TestHiddenTimerOfOneEnd(t *testing.T) {
+	recorded := func(change func(c *evidence.Case)) *evidence.Case {
+		c := throttled(367, 502, 108)
+		c.Runs[0].RTT = &stats.Latencies{Count: 20, Min: 12e-6, P50: 12.1e-6, P90: 12.9e-6, Max: 14e-6}
+		c.Runs[1].RTT = &stats.Latencies{Count: 367, Min: 1.57e-3, P50: 2.015e-3, P90: 4.016e-3, P99: 4.018e-3}
+		for _, r := range []struct {
+			r   *evidence.Run
+			irq float64
+		}{{&c.Runs[1], 753}, {&c.Runs[2], 3585}} {
+			r.r.Ends.Local.Counters = counts{"irq.40": uint64(r.irq * r.r.DurationSeconds),
+				"rx_packets": uint64(64 * r.irq * r.r.DurationSeconds)}.of("eth0")
+		}
+		change(c)
+		return c
+	}
+	for _, c := range []struct {
+		name string
+		c    *evidence.Case
+		want want
+	}{
+		{"as recorded", recorded(func(*evidence.Case) {}), want{evidence.Warning, "(far) holds its interrupts back"}},
+		{"two interrupts for each transaction", recorded(func(c *evidence.Case) {
+			c.Runs[1].TransactionsPerSec = 251
+		}), want{}},
+		{"times between the ticks", recorded(func(c *evidence.Case) { c.Runs[1].RTT.P50 = 2.7e-3 }), want{}},
+		{"a tail between the ticks", recorded(func(c *evidence.Case) { c.Runs[1].RTT.P90 = 5.1e-3 }), want{}},
+		{"only twice as slow", recorded(func(c *evidence.Case) { c.Runs[0].RTT.P50 = 1.3e-3 }), want{}},
+	} {
+		t.Run(c.name, func(t *testing.T) { check(t, moderationLatency(c.c), c.want) })
+	}
+}
