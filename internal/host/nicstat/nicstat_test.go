@@ -42,7 +42,8 @@ func TestDictionary(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, driver := range []string{"e1000", "e1000e", "igb", "ixgbe", "i40e", "ice", "mlx5_core", "bnxt_en",
-		"virtio_net", "vmxnet3", "r8169", "tg3", "ena", "be2net"} {
+		"virtio_net", "vmxnet3", "r8169", "tg3", "ena", "be2net", "bnx2", "bnx2x", "qede", "mlx4_en", "sfc", "cxgb4",
+		"atlantic", "ixgbevf", "igbvf", "iavf", "nfp", "hns3", "enic"} {
 		if !slices.Contains(Drivers(), driver) {
 			t.Errorf("%s has no entries", driver)
 		}
@@ -68,6 +69,9 @@ func TestParseRefuses(t *testing.T) {
 		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"bus","meaning":""}]}]`,
 		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"bus","meaning":"m"},` +
 			`{"name":"a","class":"bus","meaning":"m"}]}]`,
+		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","also":["b","b"],"class":"bus","meaning":"m"}]}]`,
+		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"bus","meaning":"m"}]},` +
+			`{"drivers":["y","x"],"source":"s","counters":[{"name":"b","also":["a"],"class":"bus","meaning":"m"}]}]`,
 	} {
 		if d, err := parse([]byte(bad)); err == nil {
 			t.Errorf("%s: taken: %v", bad, d)
