@@ -14,7 +14,7 @@ type Class string
 
 // The classes.
 const (
-	RingFull   Class = "ring-full"   // no free descriptor: the host was too slow for the burst, or the ring too short
+	RingFull   Class = "ring-full"   // nothing to receive into: the host too slow for the burst, or the ring too short
 	NoMemory   Class = "no-memory"   // the kernel had no buffer to give
 	Bus        Class = "bus"         // the path between NIC and memory was too slow
 	Damaged    Class = "damaged"     // broken on the wire: cable, connector, transceiver

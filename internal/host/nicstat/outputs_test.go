@@ -204,3 +204,15 @@ func TestHeldTransmission(t *testing.T) {
 		}
 	}
 }
+
+// TestTransmitIsNoRing: the finding on receive rings takes the largest counter of its class, so no
+// counter of transmission may have it.
+func TestTransmitIsNoRing(t *testing.T) {
+	for driver, counters := range dictionary() {
+		for name, e := range counters {
+			if e.Class == RingFull && strings.Contains(name, "tx") {
+				t.Errorf("%s of %s is a receive ring", name, driver)
+			}
+		}
+	}
+}
