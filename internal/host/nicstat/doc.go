@@ -10,7 +10,8 @@
 // decide what it counts in rx_missed_errors.
 //
 // [Queue] and [InterruptQueue] find the queue of a counter or an interrupt in the forms that
-// drivers use for such names.
+// drivers use for such names. Of two forms with the same counter only one is known, so that a sum
+// over a queue counts a packet once (nfp: rxq_0_pkts, and not rvec_0_rx_pkts).
 //
 // # Names
 //
