@@ -10,12 +10,14 @@
 // decide what it counts in rx_missed_errors.
 //
 // [Queue] and [InterruptQueue] find the queue of a counter or an interrupt in the forms that
-// drivers use for such names.
+// drivers use for such names. Of two forms with the same counter only one is known, so that a sum
+// over a queue counts a packet once (nfp: rxq_0_pkts, and not rvec_0_rx_pkts).
 //
 // # Names
 //
-// A number sign in a name of counters.json stands for the digits of a queue or ring:
-// rx_queue_#_drops, [#]: rx_discards.
+// A number sign in a name of counters.json stands for the digits of a queue or ring, and for any
+// other digits: rx_queue_#_drops, [#]: rx_discards, rxq#_l#_err. A driver may be in several groups;
+// the group with many drivers has the counters that any Ethernet port has, under the names of each.
 //
 // # Sources
 //
@@ -26,7 +28,9 @@
 //
 // # Limits
 //
-// The dictionary leaves out counters of good traffic and counters that repeat another one. A
-// counter without an entry may still count a loss. Some counters count events instead of packets;
-// their meaning says so.
+// The dictionary leaves out counters of good traffic and counters that repeat another one. Some
+// drivers count the same packets in total, by queue, and in the kernel's common counters; readers
+// take the largest of a class and never their sum. It also leaves out counters of wrong TCP and UDP
+// checksums, because no cable causes them. A counter without an entry may still count a loss. Some
+// counters count events instead of packets; their meaning says so.
 package nicstat

@@ -14,7 +14,7 @@ type Class string
 
 // The classes.
 const (
-	RingFull   Class = "ring-full"   // no free descriptor: the host was too slow for the burst, or the ring too short
+	RingFull   Class = "ring-full"   // nothing to receive into: the host too slow for the burst, or the ring too short
 	NoMemory   Class = "no-memory"   // the kernel had no buffer to give
 	Bus        Class = "bus"         // the path between NIC and memory was too slow
 	Damaged    Class = "damaged"     // broken on the wire: cable, connector, transceiver
@@ -58,11 +58,12 @@ type group struct {
 
 // counter is one entry; Source overrides that of its group.
 type counter struct {
-	Name    string `json:"name"`
-	Class   Class  `json:"class"`
-	Meaning string `json:"meaning"`
-	Source  string `json:"source,omitempty"`
-	Kept    bool   `json:"kept,omitempty"` // the class is one of drops, but the counted packets need not be lost
+	Name    string   `json:"name"`
+	Also    []string `json:"also,omitempty"` // other counters of the group with this meaning
+	Class   Class    `json:"class"`
+	Meaning string   `json:"meaning"`
+	Source  string   `json:"source,omitempty"`
+	Kept    bool     `json:"kept,omitempty"` // the class is one of drops, but the counted packets need not be lost
 }
 
 //go:embed counters.json
@@ -91,9 +92,6 @@ func parse(b []byte) (map[string]map[string]Entry, error) {
 				d[driver] = make(map[string]Entry)
 			}
 			for _, c := range g.Counters {
-				if _, twice := d[driver][c.Name]; twice {
-					return nil, fmt.Errorf("read dictionary of counters: %s has %s twice", driver, c.Name)
-				}
 				e := Entry{Class: c.Class, Meaning: c.Meaning, Source: c.Source}
 				e.Drop = slices.Contains(dropClasses, c.Class) && !c.Kept && !strings.HasSuffix(c.Meaning, eventMark)
 				if e.Source == "" {
@@ -103,7 +101,12 @@ func parse(b []byte) (map[string]map[string]Entry, error) {
 					return nil, fmt.Errorf("read dictionary of counters: %s of %s: class %q, meaning %q, source %q",
 						c.Name, driver, e.Class, e.Meaning, e.Source)
 				}
-				d[driver][c.Name] = e
+				for _, name := range append(c.Also, c.Name) {
+					if _, twice := d[driver][name]; twice {
+						return nil, fmt.Errorf("read dictionary of counters: %s has %s twice", driver, name)
+					}
+					d[driver][name] = e
+				}
 			}
 		}
 	}

@@ -42,7 +42,8 @@ func TestDictionary(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, driver := range []string{"e1000", "e1000e", "igb", "ixgbe", "i40e", "ice", "mlx5_core", "bnxt_en",
-		"virtio_net", "vmxnet3", "r8169", "tg3", "ena", "be2net"} {
+		"virtio_net", "vmxnet3", "r8169", "tg3", "ena", "be2net", "bnx2", "bnx2x", "qede", "mlx4_en", "sfc", "cxgb4",
+		"atlantic", "ixgbevf", "igbvf", "iavf", "nfp", "hns3", "enic"} {
 		if !slices.Contains(Drivers(), driver) {
 			t.Errorf("%s has no entries", driver)
 		}
@@ -68,6 +69,9 @@ func TestParseRefuses(t *testing.T) {
 		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"bus","meaning":""}]}]`,
 		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"bus","meaning":"m"},` +
 			`{"name":"a","class":"bus","meaning":"m"}]}]`,
+		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","also":["b","b"],"class":"bus","meaning":"m"}]}]`,
+		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"bus","meaning":"m"}]},` +
+			`{"drivers":["y","x"],"source":"s","counters":[{"name":"b","also":["a"],"class":"bus","meaning":"m"}]}]`,
 	} {
 		if d, err := parse([]byte(bad)); err == nil {
 			t.Errorf("%s: taken: %v", bad, d)
@@ -100,13 +104,20 @@ func TestQueue(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"rx_queue_0_packets": {"rx-0", "packets"}, "tx_queue_63_tx_timeouts": {"tx-63", "tx_timeouts"},
 		"rx0_xdp_drops": {"rx-0", "xdp_drops"},
-		"tx12_bytes":    {"tx-12", "bytes"}, "rx-7.rx_packets": {"rx-7", "rx_packets"},
+		"tx12_bytes":    {"tx-12", "bytes"}, "rx-7.packets": {"rx-7", "packets"},
+		"rx-7.rx_packets": {"rx-7", "packets"}, "tx-0.tx_packets": {"tx-0", "packets"},
+		"rxq0_packets": {"rx-0", "packets"}, "txq12_busy": {"tx-12", "busy"}, "rxq_3_pkts": {"rx-3", "pkts"},
+		"rq[0]_packets": {"rx-0", "packets"}, "wq[2]_stopped": {"tx-2", "stopped"},
+		"0: rcv_pkts": {"rx-0", "pkts"}, "11_0: xmit_pkts": {"tx-11", "pkts"},
+		"2: rx_alloc_errors": {"rx-2", "alloc_errors"}, "0_0: tx_mem_alloc_err": {"tx-0", "mem_alloc_err"},
+		"Queue[0] InPackets": {"rx-0", "packets"}, "Queue[7] OutPackets": {"tx-7", "packets"},
 		"queue_3_tx_cnt":         {"tx-3", "cnt"},
 		"rx_packets[5]":          {"rx-5", "packets"},
 		"rxq3: rx_pkts":          {"rx-3", "pkts"},
 		"[14]: rx_ucast_packets": {"rx-14", "ucast_packets"}, "rx_queue_007_drops": {"rx-7", "drops"},
 		"rx_packets": {}, "rx_prio3_pause": {}, "tx_65_to_127_byte_packets": {}, "rx_queue_x_drops": {},
 		"ch0_events": {}, "": {}, "rx_queue_123456_x": {},
+		"Queue[0] Polls": {}, "rvec_0_rx_pkts": {}, "0_0: stopped_cnt": {}, "0_1: xmit_pkts": {}, "10:20: rx_x": {},
 	} {
 		if queue, counter, ok := Queue(name); queue != want[0] || counter != want[1] || ok != (want[0] != "") {
 			t.Errorf("%q: %q of %q, %v", name, counter, queue, ok)
@@ -132,7 +143,7 @@ func TestInterruptQueue(t *testing.T) {
 // FuzzNames: a queue's name has the form of sysfs, and a lookup never invents an entry.
 func FuzzNames(f *testing.F) {
 	for _, seed := range []string{"rx_queue_0_drops", "rx0_packets", "[1]: tx_bytes", "rx-1.x", "queue_1_rx_cnt",
-		"rx_a[1]", "rx_missed_errors"} {
+		"rx_a[1]", "rx_missed_errors", "rxq_1_x", "wq[1]_x", "1_0: xmit_x", "Queue[1] InX"} {
 		f.Add(seed, "igb")
 	}
 	f.Fuzz(func(t *testing.T, name, driver string) {

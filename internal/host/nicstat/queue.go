@@ -17,12 +17,21 @@ var queueForms = [...]struct {
 	{pattern.New(`^(rx|tx)_queue_(\d{1,5})_(.+)$`), 1, 2, 3},
 	// rx0_packets: mlx5, mlx4, virtio_net since Linux 6.8
 	{pattern.New(`^(rx|tx)(\d{1,5})_(.+)$`), 1, 2, 3},
-	{pattern.New(`^(rx|tx)-(\d{1,5})\.(.+)$`), 1, 2, 3},           // rx-0.packets: i40e, iavf, sfc
+	// rx-0.packets: i40e, iavf; rx-0.rx_packets: sfc
+	{pattern.New(`^(rx|tx)-(\d{1,5})\.(?:(?:rx|tx)_)?(.+)$`), 1, 2, 3},
 	{pattern.New(`^queue_(\d{1,5})_(rx|tx)_(.+)$`), 2, 1, 3},      // queue_0_rx_cnt: ena
 	{pattern.New(`^(rx|tx)_(\w+)\[(\d{1,5})\]$`), 1, 3, 2},        // rx_packets[0]: gve
-	{pattern.New(`^\[(\d{1,5})\]: (rx|tx)_(.+)$`), 2, 1, 3},       // [0]: rx_ucast_packets: bnxt_en
+	{pattern.New(`^\[(\d{1,5})\]: (rx|tx)_(.+)$`), 2, 1, 3},       // [0]: rx_ucast_packets: bnxt_en, bnx2x
 	{pattern.New(`^(rx|tx)q(\d{1,5}): (?:rx|tx)_(.+)$`), 1, 2, 3}, // rxq0: rx_pkts: be2net
+	{pattern.New(`^(rx|tx)q_?(\d{1,5})_(.+)$`), 1, 2, 3},          // rxq0_packets: hns3; rxq_0_pkts: nfp
+	{pattern.New(`^(rq|wq)\[(\d{1,5})\]_(\w+)$`), 1, 2, 3},        // rq[0]_packets: enic
+	// 0: rcv_pkts, 0_0: xmit_pkts (its first traffic class; the others are queues of their own): qede
+	{pattern.New(`^(\d{1,5})(?:_0)?: (rx|tx|rcv|xmit)_(\w+)$`), 2, 1, 3},
+	{pattern.New(`^Queue\[(\d{1,5})\] (In|Out)(\w+)$`), 2, 1, 3}, // Queue[0] InPackets: atlantic
 }
+
+// directions translates what some drivers call receive and transmit queues.
+var directions = map[string]string{"rq": "rx", "wq": "tx", "rcv": "rx", "xmit": "tx", "In": "rx", "Out": "tx"}
 
 // Queue splits the name of a counter that belongs to one queue: "rx_queue_3_drops" is "drops" of
 // "rx-3", the queue's name in sysfs. ok is false for a counter of no queue and for an unknown form.
@@ -37,7 +46,11 @@ func Queue(name string) (queue, counter string, ok bool) {
 			if number == "" {
 				number = "0"
 			}
-			return m[f.direction] + "-" + number, m[f.counter], true
+			direction, counter := m[f.direction], m[f.counter]
+			if ours, ok := directions[direction]; ok {
+				direction, counter = ours, strings.ToLower(counter) // InPackets
+			}
+			return direction + "-" + number, counter, true
 		}
 	}
 	return "", "", false
