@@ -3,6 +3,7 @@ package cards
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
@@ -19,7 +20,8 @@ const (
 	busShort = 0.9
 )
 
-// busLimited finds a slot that carries less than the link.
+// busLimited finds a slot that carries less than the link, and a NIC whose own buffer overflowed
+// although its rings had room.
 //
 // The capacity of a bus follows from its kind, width and clock (package ceiling), so a slow slot is
 // known before any measurement; then the finding is a notice. It is a warning if the NIC moved
@@ -34,10 +36,61 @@ func busLimited(s *evidence.Span) *evidence.Finding {
 	return worst(cardsOf(s), func(c card) *evidence.Finding {
 		i := slices.IndexFunc(rates, func(r ceiling.Rate) bool { return r.Name == "bus:"+c.Name })
 		if i < 0 {
-			return nil
+			return heldByBus(c, nil)
 		}
-		return slot(c, rates[i])
+		if x := slot(c, rates[i]); x != nil {
+			return x
+		}
+		return heldByBus(c, &rates[i])
 	})
+}
+
+// heldByBus finds received frames that a NIC lost in its own buffer, in front of the rings. The
+// driver has a counter for each place, so full rings are excluded by theirs. The bus takes frames
+// late for more reasons than its width: devices beside it, its sleep states, memory of another
+// node.
+func heldByBus(c card, usable *ceiling.Rate) *evidence.Finding {
+	s := c.s
+	received := slices.DeleteFunc(c.tallies(nicstat.Bus), func(t tally) bool {
+		return t.events() || strings.Contains(t.counter, "tx_")
+	})
+	if len(received) == 0 {
+		return nil
+	}
+	t, ring := received[0], 0.0
+	if r, ok := c.lost(nicstat.RingFull); ok {
+		ring = r.n
+	}
+	if ring >= t.n {
+		return nil // the rings explain it
+	}
+	frames := c.count("rx_packets")
+	severity, ok := c.weigh(t.n, frames)
+	if !ok {
+		return nil
+	}
+	cpu := busiest(s)
+	x := &evidence.Finding{
+		Code: evidence.BusLimited, Severity: severity, Where: where(s), LostPerSec: s.PerSecond(t.n),
+		Title: fmt.Sprintf("NIC %s lost %s frames %s in its own buffer, %s of those received: the bus took them too late.",
+			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+frames))),
+		Evidence: append(c.evidence(received), c.lossEvidence(t.n, frames, "frames lost in the NIC's buffer", t.counter)...),
+		Rejected: append(append([]string{fmt.Sprintf("Not the receive rings: they lost %s frames.",
+			evidence.Count(ring))}, notProcessor(s)...), notMeasured(s)...),
+		Confidence: evidence.Combine(0.5, evidence.When(severity == evidence.Warning, 0.4),
+			evidence.When(ring < t.n/10, 0.3),
+			evidence.When(cpu.Known && cpu.Busy() < evidence.FullProcessor, 0.2)),
+	}
+	if usable != nil {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "what the slot carries", Value: usable.BitsPerSec,
+			Unit: "bits_per_second", Source: usable.Why})
+	}
+	x.Remedy.Text = "Find what makes the bus take frames late: other devices behind the same switch, sleep states " +
+		"of the bus (ASPM) or of the processor, buffers in the memory of another node, or an IOMMU that is short of " +
+		"entries. Flow control towards the switch makes bursts wait there, at the expense of all traffic through that port."
+	x.Remedy.Proof = "Change one of them at a time and repeat the run: the counter stands still; rings of another " +
+		"length, the control, make no difference."
+	return x
 }
 
 // slot compares the capacity of one NIC's bus with that of its link, and with what the NIC moved.

@@ -176,6 +176,36 @@ func TestBusLimited(t *testing.T) {
 	}
 }
 
+// TestHeldByBus: mlx5 counts frames that found no room at the port apart from those without a
+// descriptor, and bnx2x those of its receive buffer (BRB) apart from those of its rings.
+func TestHeldByBus(t *testing.T) {
+	of := func(driver string) host.Interface {
+		return gigabit(func(x *host.Interface) { x.Driver = driver })
+	}
+	const port = "ethtool.eth0.rx_discards_phy"
+	for _, c := range []struct {
+		name string
+		span *evidence.Span
+		want want
+	}{
+		{"a port without room", watched(of("mlx5_core"), counts{"rx_packets": 1e6, port: 20_000}),
+			want{evidence.Warning, "NIC eth0 lost 20.0 k frames in 3.00 s in its own buffer"}},
+		{"since boot", watched(of("mlx5_core"), counts{"rx_packets": 1e6, port: 20_000}, sinceBoot),
+			want{evidence.Warning, "the bus took them too late"}},
+		{"a few", watched(of("mlx5_core"), counts{"rx_packets": 1e6, port: 3}), want{}},
+		{"rings that lost more", watched(of("mlx5_core"), counts{"rx_packets": 1e6, port: 2000,
+			"ethtool.eth0.rx_out_of_buffer": 30_000}), want{}},
+		{"the receive buffer of bnx2x", watched(of("bnx2x"), counts{"rx_packets": 1e6,
+			"ethtool.eth0.rx_brb_discard": 20_000, "rx_over_errors": 20_000}), want{evidence.Warning, "20.0 k frames"}},
+		{"the rings of bnx2x", watched(of("bnx2x"), counts{"rx_packets": 1e6, "ethtool.eth0.rx_discards": 20_000,
+			"rx_fifo_errors": 20_000}), want{}},
+		{"transmission that ran out of data", watched(of("tg3"), counts{"rx_packets": 1e6, "tx_fifo_errors": 20_000}),
+			want{}},
+	} {
+		t.Run(c.name, func(t *testing.T) { check(t, busLimited(c.span), c.want) })
+	}
+}
+
 func TestEmulatedNIC(t *testing.T) {
 	card := func(driver, board string) host.Interface {
 		return gigabit(func(x *host.Interface) { x.Driver, x.Card = driver, &host.Card{Subsystem: board} })
