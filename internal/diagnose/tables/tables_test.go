@@ -358,6 +358,8 @@ func TestRules(t *testing.T) {
 			ofRun(traffic.Stream), firewalled(640, 0.86)), evidence.Warning, "640 rules"},
 		{"firewall of 160 rules on a busy CPU", firewallCost, watched(counters{"Ip.InReceives": 250_000},
 			ofRun(traffic.Stream), firewalled(160, 0.86)), evidence.Warning, "160 rules"},
+		{"firewall of 160 rules on a CPU that is not full", firewallCost, watched(counters{"Ip.InReceives": 200_000},
+			ofRun(traffic.Stream), firewalled(160, 0.6)), evidence.Notice, "of it for that"},
 		{"160 rules and time to spare", firewallCost, watched(counters{"Ip.InReceives": 50_000},
 			ofRun(traffic.Stream), firewalled(160, 0.3)), none, ""},
 		{"160 rules since boot", firewallCost, watched(counters{"Ip.InReceives": 9_000_000}, firewalled(160, 0.86),
