@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -262,7 +263,7 @@ func (r *reader) ip(c, _ command) bool {
 // quickack a switch. The mss of route(8) is the segment size announced to the far end: the kernel's
 // RTAX_ADVMSS.
 var routeMetrics = table(`window=window initcwnd=initcwnd initrwnd=initrwnd mtu=mtu advmss=advmss mss=advmss quickack=quickack
-	rto_min=rto_min`)
+	rto_min=rto_min congctl=congctl fastopen_no_cookie=fastopen_no_cookie`)
 
 // routeWords reads a destination and the metrics behind it.
 func (r *reader) routeWords(words []string) {
@@ -292,9 +293,30 @@ func (r *reader) routeWords(words []string) {
 		if value == "lock" && i+2 < len(words) {
 			value = words[i+2]
 		}
+		if metric == "rto_min" {
+			value = milliseconds(value, "ms")
+		}
 		r.add(Linux, "route:"+destination+"/"+metric, value)
 	}
 }
+
+// milliseconds returns a time of ip-route(8) or systemd.time(7) as the kernel counts rto_min; any
+// other text stays unchanged.
+func milliseconds(value, unit string) string {
+	m := timeOfRoute.FindStringSubmatch(value)
+	if m == nil {
+		return value
+	}
+	switch cmp.Or(m[2], unit) {
+	case "s":
+		return m[1] + "000"
+	case "us", "usec":
+		return strings.TrimSuffix(m[1], "000")
+	}
+	return m[1]
+}
+
+var timeOfRoute = pattern.New(`^(\d+)\s*(s|ms|msec|us|usec)?$`)
 
 // withMask returns an address and a mask as a prefix, the form in which ip-route(8) names routes;
 // any other text stays unchanged.

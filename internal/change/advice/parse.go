@@ -26,11 +26,11 @@ func Parse(data []byte) (Advice, error) {
 		of:         interfaceFile{keyfile: keyfileHead.MatchString(text), netplan: netplanHead.MatchString(text)},
 	}
 	lines, physical := logicalLines(text)
-	lines = joinLists(text, lines)
+	lines = joinLists(text, commandsWithArguments(text, filesInStrings(text, namedKeys(text, lines))))
 	r.advice.Lines = physical
 	r.script, r.unprompted = newScript(text, lines), calls(lines)
 	run := workedOut(text, lines, r.script.power.body)
-	lines = repeatedLines(text, lines)
+	lines = interfaceEntries(text, repeatedLines(text, lines))
 	for _, l := range lines {
 		r.line, r.shown = l, shortened(l.text)
 		if commands := run[l.number]; commands != nil {

@@ -69,6 +69,82 @@ func joinLists(text string, lines []line) []line {
 	return out
 }
 
+var (
+	// programKey and argumentsKey are the fields of an object for a command and its words.
+	programKey = pattern.New(`["']?\b(?:command|cmd|program|executable|exec|bin|binary|path|file)["']?\s*[:=]\s*\[?\s*` +
+		`["']?((?:/\w+)*/?(?:sysctl|ethtool|ip|tc|ifconfig|nmcli|netsh|reg|ndd|ipadm|dladm)(?:\.exe)?)["']?\s*` +
+		`(?:\]|,|$)(.*)$`)
+	programBelow = pattern.New(`^(?:- )?["']?command["']?:$`)
+	argumentsKey = pattern.New(`["']?\b(?:args|arguments|argv|params)["']?\s*[:=]\s*(.*)$`)
+	oneArgument  = pattern.New(`"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s,\[\]"'{}][^,\[\]"'{}]*)`)
+)
+
+// commandsWithArguments puts a command on one line whose program and whose words are two fields:
+// {"command": "sysctl", "args": ["-w", "net.ipv4.tcp_sack=0"]}.
+func commandsWithArguments(text string, lines []line) []line {
+	if !strings.Contains(text, "arg") && !strings.Contains(text, "params") {
+		return lines
+	}
+	out := make([]line, 0, len(lines))
+	for i := 0; i < len(lines); i++ {
+		out = append(out, lines[i])
+		m := programKey.FindStringSubmatch(lines[i].text)
+		if m == nil && i+1 < len(lines) && programBelow.MatchString(lines[i].text) {
+			m = programKey.FindStringSubmatch("command: " + strings.TrimPrefix(lines[i+1].text, "- "))
+		}
+		if m == nil {
+			continue
+		}
+		words, at, end := argumentsBehind(lines, i, m[2])
+		if len(words) == 0 {
+			continue
+		}
+		if at == i {
+			out = out[:len(out)-1] // the object says nothing else
+		} else {
+			out = append(out, lines[i+1:at]...)
+		}
+		out = append(out, line{number: lines[at].number, text: m[1] + ` "` + strings.Join(words, `" "`) + `"`})
+		i = end
+	}
+	return out
+}
+
+// argumentsBehind returns the words of a command, the line of their key, and their last line.
+func argumentsBehind(lines []line, at int, rest string) (words []string, key, end int) {
+	const (
+		between = 6  // lines with other fields
+		most    = 16 // lines of the words
+	)
+	m := argumentsKey.FindStringSubmatch(rest)
+	for key = at; m == nil; {
+		if key++; key >= len(lines) || key > at+between {
+			return nil, 0, 0
+		}
+		m = argumentsKey.FindStringSubmatch(lines[key].text)
+	}
+	list := m[1]
+	end = key
+	if strings.HasPrefix(list, "[") || strings.HasPrefix(list, "{") {
+		for !strings.ContainsAny(list, "]}") && end+1 < len(lines) && end < key+most {
+			end++
+			list += " " + lines[end].text
+		}
+		list, _, _ = strings.Cut(list, "]")
+	} else if list == "" {
+		for end+1 < len(lines) && end < key+most && strings.HasPrefix(lines[end+1].text, "- ") {
+			end++
+			list += ", " + lines[end].text[2:]
+		}
+	} else {
+		return strings.Fields(strings.Trim(list, `"',}`)), key, end
+	}
+	for _, w := range oneArgument.FindAllStringSubmatch(list, -1) {
+		words = append(words, strings.TrimSpace(strings.ReplaceAll(w[1], `\"`, "")+w[2]+w[3]))
+	}
+	return words, key, end
+}
+
 // wordsOf returns the words of a list as a line of a shell.
 func wordsOf(list string) string {
 	var words []string

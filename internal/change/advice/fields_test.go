@@ -1,0 +1,51 @@
+package advice
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestFields: settings whose parts are fields, constants or entries around them, and files within
+// strings: forms that were silent or listed before set AS.
+func TestFields(t *testing.T) {
+	const mtu = "link:eth0/mtu = 9000: still-right"
+	const sack = "net.ipv4.tcp_sack = 0: harmful"
+	const gro = "ethtool:eth0/feature.rx-gro = off: harmful"
+	for _, c := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"a file in a string", `x=$'[FairQueueing]\nParent=root'`, []string{"qdisc:*/root = fq: still-right"}},
+		{"lines in a string", `printf %s $'net.ipv4.tcp_sack = 0\nnet.core.somaxconn = 128\n' > /etc/sysctl.d/9.conf`,
+			[]string{sack, "net.core.somaxconn = 128: harmful"}},
+		{"a key in a constant", "const key = 'net.ipv4.tcp_sack';\nconst c = {\n[key]: 0,\n};", []string{sack}},
+		{"keys on one line",
+			`const K = "net.ipv4.tcp_sack", W = 'net.ipv4.tcp_window_scaling'` + "\no = { [K]: '0', [W]: 0 }",
+			[]string{sack, "net.ipv4.tcp_window_scaling = 0: harmful"}},
+		{"a key that changes", "let key = 'net.ipv4.tcp_sack';\nfor (key = first();;)\nc[key] = 0;", nil},
+		{"an index", "let k = 'net.core.somaxconn';\nsettings[k] = 128;", []string{"net.core.somaxconn = 128: harmful"}},
+		{"a constant of a class", "class Names:\n    SACK = \"net.ipv4.tcp_sack\"\nwrite(Names.SACK, 0)\n", []string{sack}},
+		{"a constant of Go", "const sack = \"net/ipv4/tcp_sack\"\n\tset(sack, \"0\")\n", []string{sack}},
+		{"a program and its words", `{"command": "sysctl", "args": ["-w", "net.ipv4.tcp_sack=0"]}`, []string{sack}},
+		{"words on lines", "{\n\"command\": \"ethtool\",\n\"args\": [\n\"-K\",\n\"eth0\",\n\"gro\",\n\"off\"\n]\n}",
+			[]string{gro}},
+		{"words of YAML", "command:\n- ethtool\nargs:\n- -K\n- eth0\n- gro\n- off\n", []string{gro}},
+		{"other fields between", "- command: [ethtool]\n  image: x\n  args: [-K, eth0, gro, off]\n", []string{gro}},
+		{"Ansible's nmcli", "- community.general.nmcli:\n    conn_name: lan\n    mtu: 9000\n    ifname: eth0\n",
+			[]string{mtu}},
+		{"its short form", "- nmcli: conn_name=eth0 type=ethernet mtu=9000 state=present", []string{mtu}},
+		{"a list for it", "nmcli_ethernet:\n  - conn_name: eth0\n    mtu: 9000\n", []string{mtu}},
+		{"nmstate", "interfaces:\n- name: eth0\n  type: ethernet\n  mtu: 9000\n  ethtool:\n" +
+			"    feature:\n      gro: false\n    ring:\n      rx: 4096\n", []string{
+			mtu, gro, "ethtool:eth0/ring.rx = 4096: still-right"}},
+		{"an entry of something else", "name: eth0\nmtu: 9000\n", nil},
+		{"metrics of networkd", "[Route]\nTCPCongestionControlAlgorithm=bbr\nTCPRetransmissionTimeoutSec=100ms\n", []string{
+			"route:default/congctl = bbr: still-right", "route:default/rto_min = 100: still-right"}},
+		{"metrics of ip", "ip route change default via 10.0.0.1 congctl bbr rto_min 1s", []string{
+			"route:default/congctl = bbr: still-right", "route:default/rto_min = 1000: still-right"}},
+	} {
+		if got := short(judged(t, Target{}, c.text)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
