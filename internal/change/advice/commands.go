@@ -54,6 +54,8 @@ func commandTable(name string) reads {
 		return (*reader).ndd
 	case "ipadm":
 		return (*reader).ipadm
+	case "svccfg":
+		return (*reader).svccfg
 	case "routeadm":
 		return (*reader).routeadm
 	case "dladm":
@@ -491,10 +493,15 @@ func (r *reader) echo(c, _ command) bool {
 		return r.written(text, c.target)
 	case r.grouped, len(c.words) > 2 && c.words[1] == "RUN": // of a Dockerfile
 		return r.written(text, "")
+	case r.prints && printedSetting.MatchString("echo "+text):
+		return r.written(text, "")
 	case r.writtenRegistry(text):
 	}
 	return true
 }
+
+// printedSetting is a line of a script that shows a file of settings to its reader.
+var printedSetting = pattern.New(`(?m)^\s*echo\s+["']?` + namePattern + `\s?=\s?["']?-?\d[\d ]*["']?\s*$`)
 
 // groupIntoFile is the end of a group of commands whose output goes into a file: ) > FILE, or
 // } | sudo tee FILE.

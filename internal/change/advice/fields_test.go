@@ -43,6 +43,38 @@ func TestFields(t *testing.T) {
 			"route:default/congctl = bbr: still-right", "route:default/rto_min = 100: still-right"}},
 		{"metrics of ip", "ip route change default via 10.0.0.1 congctl bbr rto_min 1s", []string{
 			"route:default/congctl = bbr: still-right", "route:default/rto_min = 1000: still-right"}},
+		{"a remark in wide parentheses", "- net.ipv4.tcp_sack=0（x）", []string{sack}},
+		{"a network of Docker", "driver_opts:\n  com.docker.network.driver.mtu: 9000", []string{
+			"link:*/mtu = 9000: still-right"}},
+		{"an interface with a variable in it", "sysctl_param \"net.ipv4.conf.#{dev}.rp_filter\" do\n  value 0\nend",
+			[]string{"net.ipv4.conf.*.rp_filter = 0: now-default"}},
+		{"a switch of Nix", "boot.kernel.sysctl = {\n\"net.ipv4.tcp_sack\" = lib.mkForce false;\n};\nx.enable = true;",
+			[]string{sack}},
+		{"variables among words", `run(["sudo", "ethtool", "-K", dev.name, "gro", "off"], text=True)`,
+			[]string{"ethtool:$dev_name/feature.rx-gro = off: harmful"}},
+		{"the program behind others", `c = Command("docker", "exec", node, "ethtool", "-K", dev, "gro", "off")`,
+			[]string{"ethtool:$dev/feature.rx-gro = off: harmful"}},
+		{"the MTU of a tunnel", `["ip", "link", "set", tap, "mtu", "1420"]`, []string{"link:$tap/mtu = 1420: still-right"}},
+		{"a table without whole names", "p = {\n  'rp_filter' => 0, # x\n}\np.each do |param, value|\n" +
+			"  sysctl_param \"net.ipv4.conf.all.#{param}\" do\n    value value\n  end\nend",
+			[]string{"net.ipv4.conf.all.rp_filter = 0: now-default"}},
+		{"one of Python", "p = {\n    \"tcp_sack\": 0,\n}\nfor k, v in p.items():\n    run(f\"sysctl -w net.ipv4.{k}={v}\")",
+			[]string{sack}},
+		{"a service of Solaris", "# svccfg -s nettune setprop tcp/Ucwnd_max = integer: 33554432\n" +
+			"# svccfg -s nettune setprop tcp/tcp_max_buf = integer: 33554432", []string{
+			"ipadm:tcp/_cwnd_max = 33554432: still-right", "ndd:tcp/tcp_max_buf = 33554432: still-right"}},
+		{"a file that a script shows", "echo net.ipv4.tcp_sack=0\necho\necho net.core.somaxconn=128\n" +
+			"echo net.ipv4.tcp_window_scaling=0", []string{sack, "net.core.somaxconn = 128: harmful",
+			"net.ipv4.tcp_window_scaling = 0: harmful"}},
+		{"a remark behind netsh", "- netsh int tcp set supplemental (for Windows 7 users it is another command)", nil},
+		{"a type behind the name", `Call :%~1 HKLM\SYSTEM\CurrentControlSet\Services\LanmanServer\Parameters ` +
+			`IRPStackSize REG_DWORD 0x48 %~2`, []string{
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\LanmanServer\Parameters\IRPStackSize = 72: ignored`}},
+		{"doubled quotes", `Run(@"New-ItemProperty -Path ""HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters` +
+			`\Interfaces\$($_.Guid)"" -Name ""TcpAckFrequency"" -Value 1")`,
+			[]string{tcpipParameters + `Interfaces\$($_.Guid)\TcpAckFrequency = 1: still-right`}},
+		{"a NIC without its number", "dev.em.rx_processing_limit=-1", []string{
+			"dev.em.rx_processing_limit = -1: ignored"}},
 	} {
 		if got := short(judged(t, Target{}, c.text)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

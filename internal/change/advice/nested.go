@@ -36,6 +36,9 @@ var (
 	// nddKey is an entry of a table whose key is the command and whose value is its last word.
 	nddKey = pattern.New(`^(?:\w+\s*=\s*\{\s*)?["']ndd -set /dev/(\w+) (\w+)["']\s*:\s*["']?(\w+)["']?[,}]?$`)
 
+	// dockerMTU is the option of a network of Docker.
+	dockerMTU = pattern.New(`com\.docker\.network\.driver\.mtu["']?\s*[:=]\s*["']?(\d+)\b`)
+
 	// annotated is a sysctl behind a prefix that says so: x.sysctl.example.io/net.core.somaxconn: "1".
 	annotated = pattern.New(`^[\w.-]*sysctl[\w.-]*/(` + namePattern + `)\s*:\s*["']?([^"']+)["']?$`)
 )
@@ -44,6 +47,10 @@ var (
 func (r *reader) nested(text string) bool {
 	if m := annotated.FindStringSubmatch(text); m != nil {
 		return r.block(m[1], m[2])
+	}
+	if m := dockerMTU.FindStringSubmatch(text); m != nil {
+		r.add(Linux, "link:*/mtu", m[1])
+		return true
 	}
 	if m := nddKey.FindStringSubmatch(text); m != nil {
 		r.add(Solaris, "ndd:"+strings.Replace(m[1], "ip6", "ip", 1)+"/"+m[2], m[3])

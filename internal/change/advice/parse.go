@@ -14,9 +14,14 @@ func Parse(data []byte) (Advice, error) {
 		return Advice{}, err
 	}
 	text = withoutBlockComments(text)
+	if strings.Contains(text, `HKEY\_`) { // a page of Markdown that escapes the signs of keys
+		text = strings.NewReplacer(`\_`, "_", `\\`, `\`).Replace(text)
+	}
 	r := &reader{
 		isScript:   strings.HasPrefix(text, "#!"),
 		grouped:    groupIntoFile.MatchString(text),
+		nixos:      strings.Contains(text, "kernel.sysctl"),
+		prints:     len(printedSetting.FindAllStringIndex(text, fewPrinted)) == fewPrinted,
 		used:       usedVariables(text),
 		tuned:      sysctlSection.MatchString(text),
 		nicKeys:    nicKeys(text),
@@ -66,6 +71,8 @@ type reader struct {
 	isScript    bool            // the text begins with #!, so that # always begins a comment
 	unprompted  map[string]bool // first words of lines: what # hides is a comment where they are commands
 	grouped     bool            // a group of commands of the text writes into a file
+	nixos       bool            // it is a configuration of NixOS
+	prints      bool            // it prints a file of settings
 	used        map[string]bool // variables that the text uses, so that their assignments are no settings
 	key         string          // registry key that values belong to, HKLM\…
 	quoting     bool            // the strings of the line are being read
@@ -87,6 +94,8 @@ type reader struct {
 	line        line
 	shown       string // the line as settings carry it
 }
+
+const fewPrinted = 3 // such lines that show a file
 
 // variableUse is the use of a variable, in a shell, in a batch file or in PowerShell.
 var variableUse = pattern.New(`\$\{?([A-Za-z_]\w*)|%([A-Za-z_]\w*)%`)
@@ -193,7 +202,7 @@ func (r *reader) read() {
 	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") &&
 		!headOfBlock.MatchString(text) && !saysInWords(text) && !readsRegistry.MatchString(text) &&
-		!listOfKeys.MatchString(text) ||
+		!listOfKeys.MatchString(text) && !(r.nixos && optionOfNix.MatchString(text) && !ofNetworkName.MatchString(text)) ||
 		mentions(text) || tableOfNet.MatchString(text) || hidden.MatchString(text) {
 		r.unread()
 	}
@@ -295,6 +304,12 @@ var (
 // headOfBlock begins a list, a set or a text of Nix or another language; its content is on lines
 // of its own, or has no number.
 var headOfBlock = pattern.New(`^[A-Za-z_][\w.]*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
+
+// optionOfNix is an option of NixOS that is none of the network.
+var (
+	optionOfNix   = pattern.New(`^[a-z][\w.]*\s*=\s*(?:"[^"]*"|true|false|\w+);$`)
+	ofNetworkName = pattern.New(`net|mtu|tcp|udp|[Bb]uffer|queue`)
+)
 
 // listOfKeys is a list with the key of the registry that lines below it are about.
 var listOfKeys = pattern.New(`(?i)^\w+\s*=\s*\[\s*@?r?["']hk\w+\\[^"']*["']\s*\],?$`)

@@ -46,13 +46,14 @@ func repeatedLines(text string, lines []line) []line {
 	if !strings.Contains(text, "item") && !strings.Contains(text, "for") && !strings.Contains(text, "each") {
 		return lines
 	}
-	x := repeats{lists: map[string][]string{}, left: mostRepeated}
+	x := repeats{lists: map[string][]string{}, tables: map[string][][2]string{}, left: mostRepeated}
 	return x.expand(lines, 0)
 }
 
 type repeats struct {
-	lists map[string][]string
-	left  int
+	lists  map[string][]string
+	tables map[string][][2]string
+	left   int
 }
 
 func (x *repeats) expand(lines []line, depth int) []line {
@@ -64,6 +65,26 @@ func (x *repeats) expand(lines []line, depth int) []line {
 		l := lines[i]
 		if m := listVariable.FindStringSubmatch(l.text); m != nil {
 			x.lists[m[1]] = wordsOfList(m[2])
+		}
+		if name, entries := tableAt(lines, i); len(entries) > 0 {
+			x.tables[name] = entries
+		}
+		if key, value, table := pairsOf(l.text); len(x.tables[table]) > 0 {
+			entries := x.tables[table]
+			if end := blockEnd(lines, i); end > i+1 && len(entries) <= mostItems {
+				body := x.expand(lines[i+1:end], depth+1)
+				for _, e := range entries {
+					for _, b := range body {
+						b.text = withPair(b.text, key, value, e)
+						if x.left -= len(b.text); x.left < 0 {
+							return append(out, lines[i:]...)
+						}
+						out = append(out, b)
+					}
+				}
+				i = end - 1
+				continue
+			}
 		}
 		if strings.HasPrefix(l.text, "- ") {
 			if end, items, at := taskWithItems(lines, i); len(items) > 0 {

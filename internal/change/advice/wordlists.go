@@ -14,7 +14,9 @@ import (
 
 var (
 	// listHead is the first word of such a list.
-	listHead = pattern.New(`(?i)["'](?:netsh|reg|sysctl|ethtool)(?:\.exe)?["']\s*,`)
+	listHead = pattern.New(`(?i)["'](?:(?:netsh|reg|sysctl|ethtool)(?:\.exe)?["']\s*,|ip["']\s*,\s*["']link["'],)`)
+	// bareWord is a variable among its words.
+	bareWord = pattern.New(`([,\[({]\s*)([A-Za-z_][\w.]*)(\s*(?:,|[\])}]|$))`)
 	// builder is a command that a program of Rust builds word by word.
 	builder = pattern.New(`(?m)\bCommand::new\(\s*("(?:netsh|reg|sysctl|ethtool|ip|tc|powershell)(?:\.exe)?")\s*\)(.*)$`)
 	// listGoesOn is a further line of it: strings, or its end.
@@ -57,6 +59,7 @@ func joinLists(text string, lines []line) []line {
 				l.text = "[" + l.text
 			}
 			i = last
+			l.text = variableWords(l.text)
 			l.text = assembled.ReplaceAllString(l.text, "$${$1}")
 			if m := chosen.FindStringSubmatch(l.text); m != nil {
 				head, rest, _ := strings.Cut(l.text, m[0])
@@ -109,6 +112,28 @@ func commandsWithArguments(text string, lines []line) []line {
 	}
 	return out
 }
+
+// variableWords makes the variables of a list words of its command, and begins the list at the
+// program if other words come before.
+func variableWords(text string) string {
+	at := listHead.FindStringSubmatchIndex(text)
+	head, rest := text[:at[0]], text[at[0]:]
+	for range 2 { // one sign may end a word and begin the next one
+		rest = bareWord.ReplaceAllStringFunc(rest, func(w string) string {
+			m := bareWord.FindStringSubmatch(w)
+			if notVariables[m[2]] {
+				return w
+			}
+			return m[1] + `"$` + strings.ReplaceAll(m[2], ".", "_") + `"` + m[3]
+		})
+	}
+	if trimmed := strings.TrimRight(head, " "); strings.HasSuffix(trimmed, ",") {
+		head += "["
+	}
+	return head + rest
+}
+
+var notVariables = setOf(`True False None true false nil null undefined`)
 
 // argumentsBehind returns the words of a command, the line of their key, and their last line.
 func argumentsBehind(lines []line, at int, rest string) (words []string, key, end int) {
