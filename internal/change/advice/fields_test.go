@@ -73,6 +73,18 @@ func TestFields(t *testing.T) {
 		{"doubled quotes", `Run(@"New-ItemProperty -Path ""HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters` +
 			`\Interfaces\$($_.Guid)"" -Name ""TcpAckFrequency"" -Value 1")`,
 			[]string{tcpipParameters + `Interfaces\$($_.Guid)\TcpAckFrequency = 1: still-right`}},
+		{"a row with a task", "| x | `ansible.posix.sysctl: name: net.ipv4.tcp_sack value: '0' state: present` |",
+			[]string{sack}},
+		{"items of several words",
+			"for p in \"ip netns exec a\" \"ip netns exec b\"; do\n$p sysctl -w net.ipv4.tcp_sack=0\ndone",
+			[]string{sack, sack}},
+		{"a queue of CAN", "ip link set can0 up txqueuelen 1000", []string{"link:can0/txqueuelen = 1000: still-right"}},
+		{"a driver's file that a script writes", `echo "default_mtu=9000;" >> /kernel/drv/ixgbe.conf`,
+			[]string{"driver:ixgbe/default_mtu = 9000: still-right"}},
+		{"items of a page", `In HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters add:` +
+			"\n* Value Name: DefaultTTL\n* Value Type: DWORD\n* Value data: 64", []string{
+			tcpipParameters + "DefaultTTL = 64: still-right"}},
+		{"a route in a variable", "ip route change $route initcwnd 25", []string{"route:$route/initcwnd = 25: still-right"}},
 		{"a NIC without its number", "dev.em.rx_processing_limit=-1", []string{
 			"dev.em.rx_processing_limit = -1: ignored"}},
 	} {

@@ -39,7 +39,7 @@ var valueWithin = pattern.New(`\bvalue["']?\s*(?:=>|:|=|\s)\s*("[^"]*"|'[^']*'|[
 
 // inlineBlock is a name and a value in one mapping: { name: 'N', value: 'V' }, name=N value=V.
 var inlineBlock = pattern.New(`\b(?:name|namespace|key)["']?\s*[:=]\s*["']?(` + namePattern +
-	`)["']?[\s,]+.*?\bvalue["']?\s*[:=]\s*("[^"]*"|'[^']*'|[^,}]+?)\s*(?:\s\w+=.*|[,}].*)?$`)
+	`)["']?[\s,]+.*?\bvalue["']?\s*[:=]\s*("[^"]*"|'[^']*'|[^,}"']+?)\s*(?:\s\w+[:=].*|[,}` + "`|" + `].*)?$`)
 
 // attribute is a nested key of Chef: default['sysctl']['params']['net']['core']['rmem_max'] = 1.
 var (
