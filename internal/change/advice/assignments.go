@@ -76,7 +76,7 @@ func (r *reader) sysctl(name, value string) bool {
 	if !ok || value == "" {
 		return false
 	}
-	if value == "{" { // the head of a block of Nix
+	if value == "{" || value == "[" || value == "(" { // the head of a block of Nix
 		return true
 	}
 	r.add(o, "sysctl:"+name, value)

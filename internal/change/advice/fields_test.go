@@ -85,6 +85,12 @@ func TestFields(t *testing.T) {
 			"\n* Value Name: DefaultTTL\n* Value Type: DWORD\n* Value data: 64", []string{
 			tcpipParameters + "DefaultTTL = 64: still-right"}},
 		{"a route in a variable", "ip route change $route initcwnd 25", []string{"route:$route/initcwnd = 25: still-right"}},
+		{"a variable of the environment", `SYSCTL_NET_CORE_SOMAXCONN="${SYSCTL_NET_CORE_SOMAXCONN:-128}"`,
+			[]string{"net.core.somaxconn = 128: harmful"}},
+		{"a list of Nix", "boot.kernel.sysctl.\"net.ipv4.tcp_sack\" = false;\nsecurity.pam.loginLimits = [ # x\n" +
+			"networking.nftables.enable = true;", []string{sack}},
+		{"the hops of a compartment", "netsh int ipv4 set compartment 0 255 store=persistent", []string{
+			"netsh:ip/defaultcurhoplimit = 255: still-right"}},
 		{"a NIC without its number", "dev.em.rx_processing_limit=-1", []string{
 			"dev.em.rx_processing_limit = -1: ignored"}},
 	} {

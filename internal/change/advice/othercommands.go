@@ -184,6 +184,8 @@ func (r *reader) netsh(c, _ command) bool {
 			r.add(Windows, "netsh:"+context+"/"+name, netshWord(value))
 		case !ok && object == "subinterface" && i == 1 && numbers.MatchString(w): // behind the interface
 			r.add(Windows, "netsh:"+context+"/mtu", w)
+		case !ok && object == "compartment" && i == 1 && numbers.MatchString(w): // behind its number
+			r.add(Windows, "netsh:"+context+"/defaultcurhoplimit", w)
 		case !ok && object == "heuristics":
 			r.add(Windows, "netsh:"+context+"/heuristics", netshWord(w))
 		case !ok && object == "supplemental":

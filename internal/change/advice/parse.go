@@ -202,7 +202,7 @@ func (r *reader) read() {
 	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") &&
 		!headOfBlock.MatchString(text) && !saysInWords(text) && !readsRegistry.MatchString(text) &&
-		!listOfKeys.MatchString(text) && !(r.nixos && optionOfNix.MatchString(text) && !ofNetworkName.MatchString(text)) ||
+		!listOfKeys.MatchString(text) && !r.optionOfNix(text) ||
 		mentions(text) || tableOfNet.MatchString(text) || hidden.MatchString(text) {
 		r.unread()
 	}
@@ -293,7 +293,7 @@ func saysInWords(text string) bool {
 }
 
 var (
-	inWords    = pattern.New(`^([\w.-]+)\s*=\s*["']([A-Za-z/][^"'=]*)["'][;,]?$`)
+	inWords    = pattern.New(`^([\w.-]+)\s*=\s*["']([A-Za-z/#][^"'=]*)["'][;,]?$`)
 	switchWord = pattern.New(`(?i)^(?:on|off|yes|no|true|false|enabled?|disabled?|auto|full|half)$|\d`)
 	// ofServices is a line of rc.conf or loader.conf about a program, the console or the menu, or
 	// one of ifcfg files, of networkd or of NixOS that names and addresses.
@@ -305,9 +305,15 @@ var (
 // of its own, or has no number.
 var headOfBlock = pattern.New(`^[A-Za-z_][\w.]*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
 
-// optionOfNix is an option of NixOS that is none of the network.
+// optionOfNix reports whether a line is an option of NixOS that is none of the network, or switches
+// a service.
+func (r *reader) optionOfNix(text string) bool {
+	return r.nixos && plainOption.MatchString(text) && (!ofNetworkName.MatchString(text) || nixSwitch.MatchString(text))
+}
+
 var (
-	optionOfNix   = pattern.New(`^[a-z][\w.]*\s*=\s*(?:"[^"]*"|true|false|\w+);$`)
+	plainOption   = pattern.New(`^[a-z][\w.]*\s*=\s*(?:"[^"]*"|true|false|\w+);$`)
+	nixSwitch     = pattern.New(`\.enable\s*=`)
 	ofNetworkName = pattern.New(`net|mtu|tcp|udp|[Bb]uffer|queue`)
 )
 
