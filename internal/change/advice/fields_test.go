@@ -91,6 +91,18 @@ func TestFields(t *testing.T) {
 			"networking.nftables.enable = true;", []string{sack}},
 		{"the hops of a compartment", "netsh int ipv4 set compartment 0 255 store=persistent", []string{
 			"netsh:ip/defaultcurhoplimit = 255: still-right"}},
+		{"words that calls make", `{"ethtool", "-G", dev, "rx", strconv.Itoa(4096)},` + "\n" +
+			`run("sysctl", "-w", fmt.Sprintf("net.ipv4.conf.%s.rp_filter=0", dev))`, []string{
+			"ethtool:$dev/ring.rx = 4096: still-right", "net.ipv4.conf.%s.rp_filter = 0: now-default"}},
+		{"a list behind the program", "spawn('ethtool', ['-K', dev, 'gro', 'off']);\n" +
+			"exec('sysctl', ['-w', `net.ipv4.tcp_sack=0`])", []string{
+			"ethtool:$dev/feature.rx-gro = off: harmful", sack}},
+		{"disciplines of programs", `run(["tc", "qdisc", "replace", "dev", dev, "root", "fq"])` + "\n" +
+			`run("tc qdisc add dev eth0 root fq")`, []string{
+			"qdisc:$dev/root = fq: still-right", "qdisc:eth0/root = fq: still-right"}},
+		{"variables of Rust", `Command::new("ethtool").arg("-K").arg(iface).arg("gro").arg("off").status()?;`,
+			[]string{"ethtool:$iface/feature.rx-gro = off: harmful"}},
+		{"VyOS", "set system sysctl parameter net.ipv4.tcp_sack value '0'", []string{sack}},
 		{"a NIC without its number", "dev.em.rx_processing_limit=-1", []string{
 			"dev.em.rx_processing_limit = -1: ignored"}},
 	} {

@@ -333,7 +333,7 @@ var quotedText = pattern.New(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 // they have no other use than to set something.
 var settingCommands = pattern.New(`(?i)^\s*(?:sudo\s+|RUN\s+)?(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|` +
 	`netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
-	`ip\s+link\s+set\s+\S.*\s(?:mtu|txqueuelen)|` +
+	`ip\s+link\s+set\s+\S.*\s(?:mtu|txqueuelen)|tc\s+qdisc\s+(?:add|replace|change)|` +
 	`sysctl|ethtool|ifconfig\s+\S+\s+(?:mtu|txqueuelen)|(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
 
 // writesKernel is a command that writes a file of the kernel, also in a loop.

@@ -39,6 +39,10 @@ var (
 	// dockerMTU is the option of a network of Docker.
 	dockerMTU = pattern.New(`com\.docker\.network\.driver\.mtu["']?\s*[:=]\s*["']?(\d+)\b`)
 
+	// ofVyOS is a sysctl of VyOS, or of a profile of LXD.
+	ofVyOS = pattern.New(`^(?:set system sysctl (?:parameter|custom) |.*\blinux\.sysctl\.)(` + namePattern +
+		`)(?: value |: | |=)["']?(\d[\d ]*)["']?$`)
+
 	// annotated is a sysctl behind a prefix that says so: x.sysctl.example.io/net.core.somaxconn: "1".
 	annotated = pattern.New(`^[\w.-]*sysctl[\w.-]*/(` + namePattern + `)\s*:\s*["']?([^"']+)["']?$`)
 )
@@ -51,6 +55,9 @@ func (r *reader) nested(text string) bool {
 	if m := dockerMTU.FindStringSubmatch(text); m != nil {
 		r.add(Linux, "link:*/mtu", m[1])
 		return true
+	}
+	if m := ofVyOS.FindStringSubmatch(text); m != nil {
+		return r.block(m[1], m[2])
 	}
 	if m := nddKey.FindStringSubmatch(text); m != nil {
 		r.add(Solaris, "ndd:"+strings.Replace(m[1], "ip6", "ip", 1)+"/"+m[2], m[3])

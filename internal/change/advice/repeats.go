@@ -69,23 +69,6 @@ func (x *repeats) expand(lines []line, depth int) []line {
 		if name, entries := tableAt(lines, i); len(entries) > 0 {
 			x.tables[name] = entries
 		}
-		if key, value, table := pairsOf(l.text); len(x.tables[table]) > 0 {
-			entries := x.tables[table]
-			if end := blockEnd(lines, i); end > i+1 && len(entries) <= mostItems {
-				body := x.expand(lines[i+1:end], depth+1)
-				for _, e := range entries {
-					for _, b := range body {
-						b.text = withPair(b.text, key, value, e)
-						if x.left -= len(b.text); x.left < 0 {
-							return append(out, lines[i:]...)
-						}
-						out = append(out, b)
-					}
-				}
-				i = end - 1
-				continue
-			}
-		}
 		if strings.HasPrefix(l.text, "- ") {
 			if end, items, at := taskWithItems(lines, i); len(items) > 0 {
 				out = append(out, x.task(slices.Concat(lines[i:at[0]], lines[at[1]:end]), items)...)
@@ -94,7 +77,9 @@ func (x *repeats) expand(lines []line, depth int) []line {
 			}
 		}
 		name, list := repeatOf(l.text)
-		if name == "" {
+		key, value, table := pairsOf(l.text)
+		entries := x.tables[table]
+		if name == "" && len(entries) == 0 {
 			out = append(out, l)
 			continue
 		}
@@ -102,18 +87,25 @@ func (x *repeats) expand(lines []line, depth int) []line {
 		if items == nil {
 			items = wordsOfList(list)
 		}
+		if len(entries) > 0 {
+			items = make([]string, len(entries))
+		}
 		end := blockEnd(lines, i)
 		if len(items) == 0 || len(items) > mostItems || end <= i+1 {
 			out = append(out, l)
 			continue
 		}
 		body := x.expand(lines[i+1:end], depth+1)
-		for _, item := range items {
+		for n, item := range items {
 			for _, b := range body {
 				if x.left -= len(b.text); x.left < 0 {
 					return append(out, lines[i:]...)
 				}
-				b.text = withItem(b.text, name, item)
+				if len(entries) > 0 {
+					b.text = withPair(b.text, key, value, entries[n])
+				} else {
+					b.text = withItem(b.text, name, item)
+				}
 				out = append(out, b)
 			}
 		}

@@ -10,6 +10,8 @@ import (
 // $'[FairQueueing]\nParent=root'.
 var fileInString = pattern.New(`\$'((?:[^'\\]|\\.)*\\n(?:[^'\\]|\\.)*)'`)
 
+var escapesOfC = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, " ", `\'`, "'", `\"`, `"`)
+
 // filesInStrings writes the lines of such a string behind the line that has it. They keep its
 // number.
 func filesInStrings(text string, lines []line) []line {
@@ -27,9 +29,9 @@ func filesInStrings(text string, lines []line) []line {
 		command.text = fileInString.ReplaceAllString(l.text, "''")
 		out = append(out, command)
 		for _, m := range all {
-			content := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, " ", `\'`, "'", `\"`, `"`).Replace(m[1])
+			content := escapesOfC.Replace(m[1])
 			ini := false
-			for part := range strings.SplitSeq(content, "\n") {
+			for _, part := range strings.Split(content, "\n") {
 				if part = strings.TrimSpace(part); part != "" {
 					ini = ini || sectionLine.MatchString(part)
 					out = append(out, line{number: l.number, text: part})

@@ -14,7 +14,15 @@ import (
 
 var (
 	// listHead is the first word of such a list.
-	listHead = pattern.New(`(?i)["'](?:(?:netsh|reg|sysctl|ethtool)(?:\.exe)?["']\s*,|ip["']\s*,\s*["']link["'],)`)
+	listHead = pattern.New(`(?i)["'](?:(?:netsh|reg|sysctl|ethtool)(?:\.exe)?["']\s*,|` +
+		`(?:ip["']\s*,\s*["']link|tc["']\s*,\s*["']qdisc)["'],)`)
+	// madeWord is a word that a call makes of a text or a number, and templateWord one of JavaScript.
+	madeWord     = pattern.New(`(?:fmt\.Sprintf|strconv\.\w+|str|String|format!)\((?:("[^"]*")[^()]*|(\w+))\)`)
+	templateWord = pattern.New("`([^`'\"]*)`")
+	// listBehind is a list of words of its own behind the program.
+	listBehind = pattern.New(`^(["'][\w/.]+["']\s*,\s*)(?:\[\]string|vec!)?[\[{]`)
+	// argOfRust is a variable that a command is built with.
+	argOfRust = pattern.New(`\.arg\(&?([\w.]+)\)`)
 	// bareWord is a variable among its words.
 	bareWord = pattern.New(`([,\[({]\s*)([A-Za-z_][\w.]*)(\s*(?:,|[\])}]|$))`)
 	// builder is a command that a program of Rust builds word by word.
@@ -45,7 +53,7 @@ func joinLists(text string, lines []line) []line {
 				i++
 				l.text += lines[i].text
 			}
-			m := builder.FindStringSubmatch(l.text)
+			m := builder.FindStringSubmatch(argOfRust.ReplaceAllString(l.text, `.arg("$$$1")`))
 			words := append([]string{m[1]}, quotedText.FindAllString(m[2], -1)...)
 			l.text = "[" + strings.Join(words, ", ") + "]"
 		} else if at := listHead.FindStringSubmatchIndex(l.text); at != nil {
@@ -117,7 +125,17 @@ func commandsWithArguments(text string, lines []line) []line {
 // program if other words come before.
 func variableWords(text string) string {
 	at := listHead.FindStringSubmatchIndex(text)
-	head, rest := text[:at[0]], text[at[0]:]
+	head, rest := text[:at[0]], templateWord.ReplaceAllStringFunc(text[at[0]:], func(w string) string {
+		return "'" + strings.NewReplacer("${", "$", "}", "", "`", "").Replace(w) + "'"
+	})
+	rest = listBehind.ReplaceAllString(rest, "$1")
+	rest = madeWord.ReplaceAllStringFunc(rest, func(w string) string {
+		m := madeWord.FindStringSubmatch(w)
+		if m[1] != "" {
+			return m[1]
+		}
+		return `"` + m[2] + `"`
+	})
 	for range 2 { // one sign may end a word and begin the next one
 		rest = bareWord.ReplaceAllStringFunc(rest, func(w string) string {
 			m := bareWord.FindStringSubmatch(w)
