@@ -17,7 +17,7 @@ import (
 //	    mtu: 9000
 
 var (
-	entryLine   = pattern.New(`^(?:-\s+)?([a-z][\w-]*):\s*(.*)$`)
+	entryLine   = pattern.New(`^(?:-\s+)?([a-z][\w-]*):\s*(.*?)(?:\s+#.*)?$`)
 	flatNmcli   = pattern.New(`^(?:-\s+)?(?:community\.general\.)?nmcli:\s+(\S.*=.*)$`)
 	nmcliWord   = pattern.New(`\b(\w+)=("[^"]*"|'[^']*'|\S+)`)
 	plainNumber = pattern.New(`^\d+$`)

@@ -102,7 +102,12 @@ func TestFields(t *testing.T) {
 			"qdisc:$dev/root = fq: still-right", "qdisc:eth0/root = fq: still-right"}},
 		{"variables of Rust", `Command::new("ethtool").arg("-K").arg(iface).arg("gro").arg("off").status()?;`,
 			[]string{"ethtool:$iface/feature.rx-gro = off: harmful"}},
-		{"VyOS", "set system sysctl parameter net.ipv4.tcp_sack value '0'", []string{sack}},
+		{"VyOS", "set system sysctl parameter net.ipv4.tcp_sack value '0'\nset interfaces ethernet eth0 mtu 9000\n" +
+			"set interfaces ethernet eth0 ring-buffer rx 4096", []string{
+			sack, mtu, "ethtool:eth0/ring.rx = 4096: still-right"}},
+		{"a number that is not known", `["ip", "link", "set", "dev", "eth0", "mtu", str(self.mtu)]`,
+			[]string{"link:eth0/mtu = $self_mtu: unknown"}},
+		{"remarks in an entry", "- name: eth0  # x\n  mtu: 9000  # y\n  ipv4:\n    enabled: false\n", []string{mtu}},
 		{"a NIC without its number", "dev.em.rx_processing_limit=-1", []string{
 			"dev.em.rx_processing_limit = -1: ignored"}},
 	} {

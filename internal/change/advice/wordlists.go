@@ -17,7 +17,8 @@ var (
 	listHead = pattern.New(`(?i)["'](?:(?:netsh|reg|sysctl|ethtool)(?:\.exe)?["']\s*,|` +
 		`(?:ip["']\s*,\s*["']link|tc["']\s*,\s*["']qdisc)["'],)`)
 	// madeWord is a word that a call makes of a text or a number, and templateWord one of JavaScript.
-	madeWord     = pattern.New(`(?:fmt\.Sprintf|strconv\.\w+|str|String|format!)\((?:("[^"]*")[^()]*|(\w+))\)`)
+	madeWord     = pattern.New(`(?:fmt\.Sprintf|strconv\.\w+|str|String|format!)\(` +
+		`(?:("[^"]*")[^()]*|(\d+)|([A-Za-z_][\w.]*))\)`)
 	templateWord = pattern.New("`([^`'\"]*)`")
 	// listBehind is a list of words of its own behind the program.
 	listBehind = pattern.New(`^(["'][\w/.]+["']\s*,\s*)(?:\[\]string|vec!)?[\[{]`)
@@ -133,6 +134,9 @@ func variableWords(text string) string {
 		m := madeWord.FindStringSubmatch(w)
 		if m[1] != "" {
 			return m[1]
+		}
+		if m[3] != "" {
+			return `"$` + strings.ReplaceAll(m[3], ".", "_") + `"`
 		}
 		return `"` + m[2] + `"`
 	})
