@@ -17,7 +17,7 @@ var (
 	listHead = pattern.New(`(?i)["'](?:(?:netsh|reg|sysctl|ethtool)(?:\.exe)?["']\s*,|` +
 		`(?:ip["']\s*,\s*["']link|tc["']\s*,\s*["']qdisc)["'],)`)
 	// madeWord is a word that a call makes of a text or a number, and templateWord one of JavaScript.
-	madeWord     = pattern.New(`(?:fmt\.Sprintf|strconv\.\w+|str|String|format!)\(` +
+	madeWord = pattern.New(`(?:fmt\.Sprintf|strconv\.\w+|str|String|format!)\(` +
 		`(?:("[^"]*")[^()]*|(\d+)|([A-Za-z_][\w.]*))\)`)
 	templateWord = pattern.New("`([^`'\"]*)`")
 	// listBehind is a list of words of its own behind the program.
