@@ -76,7 +76,7 @@ func (r *reader) sysctl(name, value string) bool {
 	if !ok || value == "" {
 		return false
 	}
-	if value == "{" { // the head of a block of Nix
+	if value == "{" || value == "[" || value == "(" { // the head of a block of Nix
 		return true
 	}
 	r.add(o, "sysctl:"+name, value)
@@ -97,6 +97,9 @@ var endOfString = pattern.New(`["']\s*>>?\s*[/$~]\S*\s*$`)
 // numberSaid is a number that a sentence goes on behind: net.ipv4.tcp_tw_reuse = 1 allows ….
 var numberSaid = pattern.New(`^(\d+(?: \d+)*) [a-z]{2,}(?: [\w(-]+){3}`)
 
+// numberRemarked is a number with a remark in parentheses.
+var numberRemarked = pattern.New(`^(-?\d+(?:\s+\d+)*)\s+\(.*\)\.?$`)
+
 // split takes a line of the form NAME = VALUE apart. Quotes around the whole value are
 // loader.conf's, rc.conf's and TuneD's, and no part of it; quotes within it stay.
 func split(text string) (name, value string, ok bool) {
@@ -114,6 +117,8 @@ func split(text string) (name, value string, ok bool) {
 		value = strings.TrimRight(value, "`;,")
 		if said := numberSaid.FindStringSubmatch(value); said != nil {
 			value = said[1]
+		} else if remarked := numberRemarked.FindStringSubmatch(value); remarked != nil {
+			value = remarked[1]
 		}
 	}
 	if len(value) > 1 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {

@@ -1,6 +1,7 @@
 package advice
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -53,6 +54,8 @@ func commandTable(name string) reads {
 		return (*reader).ndd
 	case "ipadm":
 		return (*reader).ipadm
+	case "svccfg":
+		return (*reader).svccfg
 	case "routeadm":
 		return (*reader).routeadm
 	case "dladm":
@@ -262,7 +265,7 @@ func (r *reader) ip(c, _ command) bool {
 // quickack a switch. The mss of route(8) is the segment size announced to the far end: the kernel's
 // RTAX_ADVMSS.
 var routeMetrics = table(`window=window initcwnd=initcwnd initrwnd=initrwnd mtu=mtu advmss=advmss mss=advmss quickack=quickack
-	rto_min=rto_min`)
+	rto_min=rto_min congctl=congctl fastopen_no_cookie=fastopen_no_cookie`)
 
 // routeWords reads a destination and the metrics behind it.
 func (r *reader) routeWords(words []string) {
@@ -292,9 +295,30 @@ func (r *reader) routeWords(words []string) {
 		if value == "lock" && i+2 < len(words) {
 			value = words[i+2]
 		}
+		if metric == "rto_min" {
+			value = milliseconds(value, "ms")
+		}
 		r.add(Linux, "route:"+destination+"/"+metric, value)
 	}
 }
+
+// milliseconds returns a time of ip-route(8) or systemd.time(7) as the kernel counts rto_min; any
+// other text stays unchanged.
+func milliseconds(value, unit string) string {
+	m := timeOfRoute.FindStringSubmatch(value)
+	if m == nil {
+		return value
+	}
+	switch cmp.Or(m[2], unit) {
+	case "s":
+		return m[1] + "000"
+	case "us", "usec":
+		return strings.TrimSuffix(m[1], "000")
+	}
+	return m[1]
+}
+
+var timeOfRoute = pattern.New(`^(\d+)\s*(s|ms|msec|us|usec)?$`)
 
 // withMask returns an address and a mask as a prefix, the form in which ip-route(8) names routes;
 // any other text stays unchanged.
@@ -469,10 +493,15 @@ func (r *reader) echo(c, _ command) bool {
 		return r.written(text, c.target)
 	case r.grouped, len(c.words) > 2 && c.words[1] == "RUN": // of a Dockerfile
 		return r.written(text, "")
+	case r.prints && printedSetting.MatchString("echo "+text):
+		return r.written(text, "")
 	case r.writtenRegistry(text):
 	}
 	return true
 }
+
+// printedSetting is a line of a script that shows a file of settings to its reader.
+var printedSetting = pattern.New(`(?m)^\s*echo\s+["']?` + namePattern + `\s?=\s?["']?-?\d[\d ]*["']?\s*$`)
 
 // groupIntoFile is the end of a group of commands whose output goes into a file: ) > FILE, or
 // } | sudo tee FILE.

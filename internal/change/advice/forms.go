@@ -25,6 +25,9 @@ var loneName = pattern.New(`^(?:-\s*)?(?:(?:name|namespace|key|title)\s*(?:=>|:|
 // do, sysctl::value { "NAME": value => 1 }.
 var blockHead = pattern.New(`^[\w:]*sysctl[\w:]*\s*\{?\s*["'](` + namePattern + `)["']\s*(?::|do\b)?\s*(.*)$`)
 
+// insertedName is an interface of which a variable is a part, in a name of a block.
+var insertedName = pattern.New(`(["']net\.ipv[46]\.(?:conf|neigh)\.[\w-]*)[#$]\{[^{}\s]+\}(\.\w+["'])`)
+
 // expected is the head of what a test of Puppet expects: contain_sysctl('NAME').with({.
 var expected = pattern.New(`\bcontain_sysctl\w*\(["'](` + namePattern + `)["']\)\.with\(\{?$`)
 
@@ -36,7 +39,7 @@ var valueWithin = pattern.New(`\bvalue["']?\s*(?:=>|:|=|\s)\s*("[^"]*"|'[^']*'|[
 
 // inlineBlock is a name and a value in one mapping: { name: 'N', value: 'V' }, name=N value=V.
 var inlineBlock = pattern.New(`\b(?:name|namespace|key)["']?\s*[:=]\s*["']?(` + namePattern +
-	`)["']?[\s,]+.*?\bvalue["']?\s*[:=]\s*("[^"]*"|'[^']*'|[^,}]+?)\s*(?:\s\w+=.*|[,}].*)?$`)
+	`)["']?[\s,]+.*?\bvalue["']?\s*[:=]\s*("[^"]*"|'[^']*'|[^,}"']+?)\s*(?:\s\w+[:=].*|[,}` + "`|" + `].*)?$`)
 
 // attribute is a nested key of Chef: default['sysctl']['params']['net']['core']['rmem_max'] = 1.
 var (
@@ -84,7 +87,7 @@ func (r *reader) pair(text string) bool {
 		r.pending = m[1]
 		return true
 	}
-	if m := blockHead.FindStringSubmatch(text); m != nil {
+	if m := blockHead.FindStringSubmatch(insertedName.ReplaceAllString(text, "$1*$2")); m != nil {
 		r.pending = m[1]
 		if v := valueWithin.FindStringSubmatch(m[2]); v != nil {
 			r.pending = ""
@@ -112,7 +115,7 @@ func (r *reader) namedValue(name, sign, value string) bool {
 		value = m[2]
 	}
 	value = plainValue(value)
-	if sign == ":" || sign == "=>" {
+	if sign == ":" || sign == "=>" || strings.HasSuffix(r.line.text, ";") { // of Nix
 		value = boolean(value)
 	}
 	switch {
@@ -321,6 +324,8 @@ var linesInString = pattern.New(`(?i)([^\\])(?:\\r)?\\n\s*` +
 // pathOfProgram is a program in quotes of its own, with its directory: "$SYSDIR\netsh.exe" int ….
 var pathOfProgram = pattern.New(`(?i)^["']?[\w$%{}:.\\/ ]*[\\/](netsh|reg|powershell)\.exe["']?\s`)
 
+var doubledQuotes = pattern.New(`""([^",\s][^"]*)""`)
+
 // quotedText is a string of another language.
 var quotedText = pattern.New(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 
@@ -328,6 +333,7 @@ var quotedText = pattern.New(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 // they have no other use than to set something.
 var settingCommands = pattern.New(`(?i)^\s*(?:sudo\s+|RUN\s+)?(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|` +
 	`netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
+	`ip\s+link\s+set\s+\S.*\s(?:mtu|txqueuelen)|tc\s+qdisc\s+(?:add|replace|change)|` +
 	`sysctl|ethtool|ifconfig\s+\S+\s+(?:mtu|txqueuelen)|(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
 
 // writesKernel is a command that writes a file of the kernel, also in a loop.
@@ -368,6 +374,8 @@ var registryCall = pattern.New(`(?i)(?:["']?((?:registry::)?hk(?:lm|cu|u|ey_\w+)
 	`["']((?:system|software)\\[^"',]+)["']|(\$[\w.]+))[\s,]+` +
 	`["']?(\*?[a-z][\w*]*(?: [\w*]+)*)["']?[\s,]+(?:["']?(?:REG_)?(?:dword|qword|sz|string|binary)["']?[\s,]+)?` +
 	`["']?(0x[0-9a-f]+|[0-9a-f]{8}|-1|\d+)\b`)
+
+var typeBehindName = pattern.New(`(?i)\s+REG_(?:DWORD|QWORD|SZ)$`)
 
 // setsByName is a function of a program that sets a value by its name, in a key that it has opened
 // or that a constant names.
@@ -426,6 +434,9 @@ func (r *reader) quoted(text string) bool {
 	found, outer := false, r.quoting
 	r.quoting = true
 	defer func() { r.quoting = outer }()
+	if strings.Contains(text, `@"`) { // a verbatim string of C#, whose quotes are doubled
+		text = doubledQuotes.ReplaceAllString(text, "'$1'")
+	}
 	all := quotedText.FindAllStringSubmatch(text, -1)
 	if strings.Contains(text, `=\"`) { // a line that another program writes: NAME=\"VALUE\"
 		all = append(all, quotedText.FindAllStringSubmatch(strings.ReplaceAll(text, `\"`, `"`), -1)...)
@@ -458,6 +469,7 @@ func (r *reader) quoted(text string) bool {
 	}
 	if m := registryCall.FindStringSubmatch(text); m != nil && !found && !readsRegistry.MatchString(text) &&
 		!strings.Contains(text, m[1]+" "+m[4]+`"`) { // the name of the value is in the key, and has blanks
+		m[4] = typeBehindName.ReplaceAllString(m[4], "") // NAME REG_DWORD 1
 		known := registryNamed(m[4]) != ""
 		switch {
 		case m[3] == "":

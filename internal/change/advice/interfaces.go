@@ -246,7 +246,8 @@ func (r *reader) netplanOption(name, value string) bool {
 
 // routeKeys are keys of a route in systemd.network(5) and in netplan(5), with the words of ip(8).
 var routeKeys = table(`InitialCongestionWindow=initcwnd InitialAdvertisedReceiveWindow=initrwnd QuickAck=quickack
-	MTUBytes=mtu TCPAdvertisedMaximumSegmentSize=advmss congestion-window=initcwnd
+	MTUBytes=mtu TCPAdvertisedMaximumSegmentSize=advmss TCPCongestionControlAlgorithm=congctl
+	TCPRetransmissionTimeoutSec=rto_min FastOpenNoCookie=fastopen_no_cookie congestion-window=initcwnd
 	advertised-receive-window=initrwnd`)
 
 // linkOption reads an option of systemd.link(5) or systemd.network(5).
@@ -261,10 +262,10 @@ func (r *reader) linkOption(name, value string) bool {
 		}
 	case name == "Destination":
 		r.of.route = value
+	case routeKeys[name] == "rto_min" && r.section == "Route":
+		r.add(Linux, "route:"+cmp.Or(r.of.route, "default")+"/rto_min", milliseconds(value, "s"))
 	case routeKeys[name] != "" && r.section == "Route":
 		r.add(Linux, "route:"+cmp.Or(r.of.route, "default")+"/"+routeKeys[name], boolean(value))
-	case name == "TCPCongestionControlAlgorithm" || name == "FastOpenNoCookie":
-		r.unread()
 	case name == "TransmitChecksumOffload": // several bits, as ethtool's word has
 		r.ethtoolOption("-K", device, "tx", onOff(value))
 	case corresponds && value == "":

@@ -27,6 +27,9 @@ type part struct {
 // line takes the lexemes of a line, and ends the part that it is in where a line ends one.
 func (l *literals) line(one line) {
 	text := one.text
+	if fieldOfPage.MatchString(text) {
+		text = text[2:]
+	}
 	if commentOfAny.MatchString(text) && !globalCall.MatchString(text) {
 		return
 	}
@@ -91,6 +94,8 @@ func (l *literals) line(one line) {
 var (
 	// commentOfAny is a line that is a comment in some language.
 	commentOfAny = pattern.New(`(?i)^(?:#|//|;|'[^']*$|--\s|\*|/\*|<!--|rem\s|::)`)
+	// fieldOfPage is a part of a value of the registry, as an item of a page.
+	fieldOfPage = pattern.New(`(?i)^\* (?:value |data )?(?:name|type|data):`)
 	// globalCall is a function of C++ without a namespace.
 	globalCall = pattern.New(`^::\w+\(`)
 	// keyInBackquotes is a key as a raw string of Go.

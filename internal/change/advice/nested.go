@@ -36,6 +36,15 @@ var (
 	// nddKey is an entry of a table whose key is the command and whose value is its last word.
 	nddKey = pattern.New(`^(?:\w+\s*=\s*\{\s*)?["']ndd -set /dev/(\w+) (\w+)["']\s*:\s*["']?(\w+)["']?[,}]?$`)
 
+	// dockerMTU is the option of a network of Docker.
+	dockerMTU = pattern.New(`com\.docker\.network\.driver\.mtu["']?\s*[:=]\s*["']?(\d+)\b`)
+
+	// ofVyOS is a sysctl of VyOS, or of a profile of LXD.
+	ofVyOS = pattern.New(`(?:^|["'])(?:set system sysctl (?:parameter|custom) |.*\blinux\.sysctl\.)(` + namePattern +
+		`)(?: value |: | |=)["']?(\d[\d ]*)["']*,?$`)
+	// nicOfVyOS is what VyOS sets of a NIC.
+	nicOfVyOS = pattern.New(`^set interfaces ethernet (\S+) (mtu|offload|ring-buffer [rt]x) '?(\w+)'?$`)
+
 	// annotated is a sysctl behind a prefix that says so: x.sysctl.example.io/net.core.somaxconn: "1".
 	annotated = pattern.New(`^[\w.-]*sysctl[\w.-]*/(` + namePattern + `)\s*:\s*["']?([^"']+)["']?$`)
 )
@@ -44,6 +53,23 @@ var (
 func (r *reader) nested(text string) bool {
 	if m := annotated.FindStringSubmatch(text); m != nil {
 		return r.block(m[1], m[2])
+	}
+	if m := dockerMTU.FindStringSubmatch(text); m != nil {
+		r.add(Linux, "link:*/mtu", m[1])
+		return true
+	}
+	if m := ofVyOS.FindStringSubmatch(text); m != nil {
+		return r.block(m[1], m[2])
+	}
+	if m := nicOfVyOS.FindStringSubmatch(text); m != nil {
+		if option, queue, ok := strings.Cut(m[2], " "); ok && option != "" {
+			r.ethtoolOption("-G", m[1], queue, m[3])
+		} else if m[2] == "mtu" {
+			r.add(Linux, "link:"+m[1]+"/mtu", m[3])
+		} else {
+			r.ethtoolOption("-K", m[1], m[3], "on")
+		}
+		return true
 	}
 	if m := nddKey.FindStringSubmatch(text); m != nil {
 		r.add(Solaris, "ndd:"+strings.Replace(m[1], "ip6", "ip", 1)+"/"+m[2], m[3])

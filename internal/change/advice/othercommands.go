@@ -42,6 +42,30 @@ func (r *reader) ipadm(c, _ command) bool {
 	return true
 }
 
+// svccfg reads `svccfg -s SERVICE setprop tcp/NAME = integer: VALUE`, of a service that sets
+// parameters at boot. It has an underscore before a private name of ipadm(8) as U.
+func (r *reader) svccfg(c, _ command) bool {
+	at := slices.Index(c.words, "setprop")
+	if at < 0 || at+2 >= len(c.words) {
+		return true
+	}
+	protocol, name, _ := strings.Cut(c.words[at+1], "/")
+	value := c.words[len(c.words)-1]
+	switch {
+	case !protocolsOfSolaris[protocol] || !numbers.MatchString(value):
+	case strings.HasPrefix(name, protocol+"_"):
+		r.add(Solaris, "ndd:"+protocol+"/"+name, value)
+	default:
+		if private, ok := strings.CutPrefix(name, "U"); ok {
+			name = "_" + private
+		}
+		r.add(Solaris, "ipadm:"+protocol+"/"+name, value)
+	}
+	return true
+}
+
+var protocolsOfSolaris = setOf(`tcp udp ip ipv4 ipv6 icmp sctp`)
+
 // dladm reads `dladm set-linkprop -p NAME=VALUE LINK`. It is for links what ipadm is for protocols:
 // the MTU and the flow control of a NIC have been there since Solaris 11 and OpenSolaris 2009
 // (dladm(8)).
@@ -125,6 +149,9 @@ func (r *reader) netsh(c, _ command) bool {
 	// "int tcp", "interface ip" and "int ipv4" are the usual forms. store= selects persistence and
 	// template= the kind of network: neither changes the setting.
 	context, object, rest := words[1], words[3], words[4:]
+	if at := slices.IndexFunc(rest, func(w string) bool { return strings.HasPrefix(w, "(") }); at >= 0 {
+		rest = rest[:at] // a remark of a page
+	}
 	if context == "ipv4" {
 		context = "ip"
 	}
@@ -157,10 +184,12 @@ func (r *reader) netsh(c, _ command) bool {
 			r.add(Windows, "netsh:"+context+"/"+name, netshWord(value))
 		case !ok && object == "subinterface" && i == 1 && numbers.MatchString(w): // behind the interface
 			r.add(Windows, "netsh:"+context+"/mtu", w)
+		case !ok && object == "compartment" && i == 1 && numbers.MatchString(w): // behind its number
+			r.add(Windows, "netsh:"+context+"/defaultcurhoplimit", w)
 		case !ok && object == "heuristics":
 			r.add(Windows, "netsh:"+context+"/heuristics", netshWord(w))
 		case !ok && object == "supplemental":
-			if position >= 0 && position < len(supplemental) {
+			if position >= 0 && position < len(supplemental) && (numbers.MatchString(w) || position >= 2) {
 				r.add(Windows, "netsh:"+context+"/"+supplemental[position], w)
 			}
 			position++

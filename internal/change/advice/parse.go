@@ -14,9 +14,14 @@ func Parse(data []byte) (Advice, error) {
 		return Advice{}, err
 	}
 	text = withoutBlockComments(text)
+	if strings.Contains(text, `HKEY\_`) { // a page of Markdown that escapes the signs of keys
+		text = strings.NewReplacer(`\_`, "_", `\\`, `\`).Replace(text)
+	}
 	r := &reader{
 		isScript:   strings.HasPrefix(text, "#!"),
 		grouped:    groupIntoFile.MatchString(text),
+		nixos:      strings.Contains(text, "kernel.sysctl"),
+		prints:     len(printedSetting.FindAllStringIndex(text, fewPrinted)) == fewPrinted,
 		used:       usedVariables(text),
 		tuned:      sysctlSection.MatchString(text),
 		nicKeys:    nicKeys(text),
@@ -26,11 +31,11 @@ func Parse(data []byte) (Advice, error) {
 		of:         interfaceFile{keyfile: keyfileHead.MatchString(text), netplan: netplanHead.MatchString(text)},
 	}
 	lines, physical := logicalLines(text)
-	lines = joinLists(text, lines)
+	lines = joinLists(text, commandsWithArguments(text, filesInStrings(text, namedKeys(text, lines))))
 	r.advice.Lines = physical
 	r.script, r.unprompted = newScript(text, lines), calls(lines)
 	run := workedOut(text, lines, r.script.power.body)
-	lines = repeatedLines(text, lines)
+	lines = interfaceEntries(text, repeatedLines(text, lines))
 	for _, l := range lines {
 		r.line, r.shown = l, shortened(l.text)
 		if commands := run[l.number]; commands != nil {
@@ -66,6 +71,8 @@ type reader struct {
 	isScript    bool            // the text begins with #!, so that # always begins a comment
 	unprompted  map[string]bool // first words of lines: what # hides is a comment where they are commands
 	grouped     bool            // a group of commands of the text writes into a file
+	nixos       bool            // it is a configuration of NixOS
+	prints      bool            // it prints a file of settings
 	used        map[string]bool // variables that the text uses, so that their assignments are no settings
 	key         string          // registry key that values belong to, HKLM\…
 	quoting     bool            // the strings of the line are being read
@@ -87,6 +94,8 @@ type reader struct {
 	line        line
 	shown       string // the line as settings carry it
 }
+
+const fewPrinted = 3 // such lines that show a file
 
 // variableUse is the use of a variable, in a shell, in a batch file or in PowerShell.
 var variableUse = pattern.New(`\$\{?([A-Za-z_]\w*)|%([A-Za-z_]\w*)%`)
@@ -193,7 +202,7 @@ func (r *reader) read() {
 	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") &&
 		!headOfBlock.MatchString(text) && !saysInWords(text) && !readsRegistry.MatchString(text) &&
-		!listOfKeys.MatchString(text) ||
+		!listOfKeys.MatchString(text) && !r.optionOfNix(text) ||
 		mentions(text) || tableOfNet.MatchString(text) || hidden.MatchString(text) {
 		r.unread()
 	}
@@ -284,7 +293,7 @@ func saysInWords(text string) bool {
 }
 
 var (
-	inWords    = pattern.New(`^([\w.-]+)\s*=\s*["']([A-Za-z/][^"'=]*)["'][;,]?$`)
+	inWords    = pattern.New(`^([\w.-]+)\s*=\s*["']([A-Za-z/#][^"'=]*)["'][;,]?$`)
 	switchWord = pattern.New(`(?i)^(?:on|off|yes|no|true|false|enabled?|disabled?|auto|full|half)$|\d`)
 	// ofServices is a line of rc.conf or loader.conf about a program, the console or the menu, or
 	// one of ifcfg files, of networkd or of NixOS that names and addresses.
@@ -295,6 +304,18 @@ var (
 // headOfBlock begins a list, a set or a text of Nix or another language; its content is on lines
 // of its own, or has no number.
 var headOfBlock = pattern.New(`^[A-Za-z_][\w.]*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
+
+// optionOfNix reports whether a line is an option of NixOS that is none of the network, or switches
+// a service.
+func (r *reader) optionOfNix(text string) bool {
+	return r.nixos && plainOption.MatchString(text) && (!ofNetworkName.MatchString(text) || nixSwitch.MatchString(text))
+}
+
+var (
+	plainOption   = pattern.New(`^[a-z][\w.]*\s*=\s*(?:"[^"]*"|true|false|\w+);$`)
+	nixSwitch     = pattern.New(`\.enable\s*=`)
+	ofNetworkName = pattern.New(`net|mtu|tcp|udp|[Bb]uffer|queue`)
+)
 
 // listOfKeys is a list with the key of the registry that lines below it are about.
 var listOfKeys = pattern.New(`(?i)^\w+\s*=\s*\[\s*@?r?["']hk\w+\\[^"']*["']\s*\],?$`)

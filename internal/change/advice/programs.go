@@ -33,6 +33,9 @@ var (
 	// cloudName is a sysctl in the words of a cloud: netCoreSomaxconn, net_core_somaxconn.
 	cloudName = pattern.New(`^["']?(net(?:Core|Ipv[46]|Netfilter)[A-Z]\w+|(?:net|fs|vm)_[a-z0-9]+_\w+|vm_swappiness)` +
 		`["']?\s*[:=]\s*["']?([\w-]+(?:\s+\d+)*)["']?,?$`)
+	// environmentName is a sysctl as a variable of the environment, perhaps with its default.
+	environmentName = pattern.New(`^(?:export\s+|ENV\s+|-\s+)?SYSCTL_((?:NET|FS|VM|KERNEL)_[A-Z0-9_]+)\s*[=:]\s*["']?` +
+		`(?:\$\{\w+:?-)?(-?\d+(?: \d+)*)\}?["']?$`)
 	lowerPort = "net.ipv4.ip_local_port_range"
 )
 
@@ -106,6 +109,10 @@ func lettersOf(name string) string {
 // cloud reads a sysctl of AKS, in the words of its API, of Bicep or of Terraform. The range of
 // ports may be two keys.
 func (r *reader) cloud(text string) bool {
+	if m := environmentName.FindStringSubmatch(text); m != nil {
+		name := cloudNames()[lettersOf(m[1])]
+		return name != "" && r.sysctl(name, m[2])
+	}
 	m := cloudName.FindStringSubmatch(text)
 	if m == nil || r.used[m[1]] {
 		return false

@@ -46,13 +46,14 @@ func repeatedLines(text string, lines []line) []line {
 	if !strings.Contains(text, "item") && !strings.Contains(text, "for") && !strings.Contains(text, "each") {
 		return lines
 	}
-	x := repeats{lists: map[string][]string{}, left: mostRepeated}
+	x := repeats{lists: map[string][]string{}, tables: map[string][][2]string{}, left: mostRepeated}
 	return x.expand(lines, 0)
 }
 
 type repeats struct {
-	lists map[string][]string
-	left  int
+	lists  map[string][]string
+	tables map[string][][2]string
+	left   int
 }
 
 func (x *repeats) expand(lines []line, depth int) []line {
@@ -65,6 +66,9 @@ func (x *repeats) expand(lines []line, depth int) []line {
 		if m := listVariable.FindStringSubmatch(l.text); m != nil {
 			x.lists[m[1]] = wordsOfList(m[2])
 		}
+		if name, entries := tableAt(lines, i); len(entries) > 0 {
+			x.tables[name] = entries
+		}
 		if strings.HasPrefix(l.text, "- ") {
 			if end, items, at := taskWithItems(lines, i); len(items) > 0 {
 				out = append(out, x.task(slices.Concat(lines[i:at[0]], lines[at[1]:end]), items)...)
@@ -73,7 +77,9 @@ func (x *repeats) expand(lines []line, depth int) []line {
 			}
 		}
 		name, list := repeatOf(l.text)
-		if name == "" {
+		key, value, table := pairsOf(l.text)
+		entries := x.tables[table]
+		if name == "" && len(entries) == 0 {
 			out = append(out, l)
 			continue
 		}
@@ -81,18 +87,25 @@ func (x *repeats) expand(lines []line, depth int) []line {
 		if items == nil {
 			items = wordsOfList(list)
 		}
+		if len(entries) > 0 {
+			items = make([]string, len(entries))
+		}
 		end := blockEnd(lines, i)
 		if len(items) == 0 || len(items) > mostItems || end <= i+1 {
 			out = append(out, l)
 			continue
 		}
 		body := x.expand(lines[i+1:end], depth+1)
-		for _, item := range items {
+		for n, item := range items {
 			for _, b := range body {
 				if x.left -= len(b.text); x.left < 0 {
 					return append(out, lines[i:]...)
 				}
-				b.text = withItem(b.text, name, item)
+				if len(entries) > 0 {
+					b.text = withPair(b.text, key, value, entries[n])
+				} else {
+					b.text = withItem(b.text, name, item)
+				}
 				out = append(out, b)
 			}
 		}

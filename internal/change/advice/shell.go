@@ -388,7 +388,13 @@ func itemsOf(list string) []string {
 		return []string{strings.Trim(words[len(words)-1], `"'`)}
 	}
 	var items []string
-	for _, w := range strings.Fields(strings.ReplaceAll(list, ", ", ",")) { // {a,b, with the rest on the next line
+	words := strings.Fields(strings.ReplaceAll(list, ", ", ",")) // {a,b, with the rest on the next line
+	if strings.Contains(list, `"`) && strings.Contains(list, " ") {
+		if all := splitCommands(list); len(all) == 1 {
+			words = all[0].words
+		}
+	}
+	for _, w := range words {
 		items = append(items, braces(strings.Trim(w, `"'`))...)
 		if len(items) > mostItems {
 			return nil

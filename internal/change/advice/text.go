@@ -60,7 +60,7 @@ func decode(data []byte) (string, error) {
 	// from a web page leaves a no-break space after an equals sign, which makes sysctl(8) refuse a
 	// line that looks right.
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u00a0", " ", "“", `"`, "”", `"`, "‘", "'", "’", "'", "–",
-		"-").Replace(text)
+		"-", "（", " (", "）", ") ").Replace(text)
 	return strings.ToValidUTF8(text, "\ufffd"), nil
 }
 

@@ -73,6 +73,9 @@ func (r *reader) written(value, file string) bool {
 		r.unread()
 	case strings.HasPrefix(file, "$") && numbers.MatchString(value) && netNameOf(parts[len(parts)-1]) != "":
 		r.unread() // echo 0 > $DIR/tcp_sack
+	case driverFile.MatchString(file) && fileOfDriver.MatchString(value): // of Solaris
+		m := fileOfDriver.FindStringSubmatch(value)
+		r.add(Solaris, "driver:"+driverFile.FindStringSubmatch(file)[1]+"/"+m[1], m[2])
 	default:
 		// echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf: the text itself is the setting.
 		// echo -e and printf write several lines at once.
@@ -96,6 +99,11 @@ func (r *reader) written(value, file string) bool {
 	}
 	return true
 }
+
+var (
+	driverFile   = pattern.New(`^/(?:kernel/drv|etc/driver/drv)/(\w+)\.conf$`)
+	fileOfDriver = pattern.New(`^(\w+)\s*=\s*(\d+)\s*;$`)
+)
 
 // formatted is a value that a program fills in: {}, %d.
 var formatted = pattern.New(`^(?:\{\}|%[ds])$`)
