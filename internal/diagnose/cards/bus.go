@@ -52,7 +52,7 @@ func busLimited(s *evidence.Span) *evidence.Finding {
 func heldByBus(c card, usable *ceiling.Rate) *evidence.Finding {
 	s := c.s
 	received := slices.DeleteFunc(c.tallies(nicstat.Bus), func(t tally) bool {
-		return t.events() || strings.Contains(t.counter, "tx_")
+		return !t.Drop || strings.Contains(t.counter, "tx_")
 	})
 	if len(received) == 0 {
 		return nil
@@ -74,7 +74,8 @@ func heldByBus(c card, usable *ceiling.Rate) *evidence.Finding {
 		Code: evidence.BusLimited, Severity: severity, Where: where(s), LostPerSec: s.PerSecond(t.n),
 		Title: fmt.Sprintf("NIC %s lost %s frames %s in its own buffer, %s of those received: the bus took them too late.",
 			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+frames))),
-		Evidence: append(c.evidence(received), c.lossEvidence(t.n, frames, "frames lost in the NIC's buffer", t.counter)...),
+		Evidence: append(c.evidence(c.tallies(nicstat.Bus)),
+			c.lossEvidence(t.n, frames, "frames lost in the NIC's buffer", t.counter)...),
 		Rejected: append(append([]string{fmt.Sprintf("Not the receive rings: they lost %s frames.",
 			evidence.Count(ring))}, notProcessor(s)...), notMeasured(s)...),
 		Confidence: evidence.Combine(0.5, evidence.When(severity == evidence.Warning, 0.4),

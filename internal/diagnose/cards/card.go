@@ -143,12 +143,11 @@ func larger(places, sums map[string]tally) {
 }
 
 // lost returns the place where most packets of these classes were dropped; false if none was.
-// Events are not packets.
+// Events are not packets, and some counted packets need not be lost: Intel's rx_no_buffer_count has
+// those that waited in the NIC.
 func (c card) lost(classes ...nicstat.Class) (tally, bool) {
 	all := slices.DeleteFunc(c.tallies(classes...), func(t tally) bool {
-		// Intel's rx_no_buffer_count counts packets that waited in the NIC; those that were lost
-		// then count as missed as well.
-		return t.events() || t.counter == "rx_no_buffer_count"
+		return t.events() || t.Kept
 	})
 	if len(all) == 0 {
 		return tally{}, false

@@ -199,6 +199,8 @@ func TestHeldByBus(t *testing.T) {
 			"ethtool.eth0.rx_brb_discard": 20_000, "rx_over_errors": 20_000}), want{evidence.Warning, "20.0 k frames"}},
 		{"the rings of bnx2x", watched(of("bnx2x"), counts{"rx_packets": 1e6, "ethtool.eth0.rx_discards": 20_000,
 			"rx_fifo_errors": 20_000}), want{}},
+		{"seconds of waiting, and no loss", watched(of("mlx5_core"), counts{"rx_packets": 1e5,
+			"ethtool.eth0.outbound_pci_stalled_wr_events": 20_000}, sinceBoot), want{}},
 		{"transmission that ran out of data", watched(of("tg3"), counts{"rx_packets": 1e6, "tx_fifo_errors": 20_000}),
 			want{}},
 	} {

@@ -47,6 +47,8 @@ type Entry struct {
 	// Drop reports that each count is a packet that arrived whole, was wanted, and was lost here.
 	// Other counters count damaged or unwanted packets, packets that only waited, or events.
 	Drop bool
+	// Kept reports that the class is one of drops, but that what is counted need not be lost.
+	Kept bool
 }
 
 // group is one family of drivers in counters.json.
@@ -63,7 +65,7 @@ type counter struct {
 	Class   Class    `json:"class"`
 	Meaning string   `json:"meaning"`
 	Source  string   `json:"source,omitempty"`
-	Kept    bool     `json:"kept,omitempty"` // the class is one of drops, but the counted packets need not be lost
+	Kept    bool     `json:"kept,omitempty"` // see [Entry]
 }
 
 //go:embed counters.json
@@ -92,7 +94,7 @@ func parse(b []byte) (map[string]map[string]Entry, error) {
 				d[driver] = make(map[string]Entry)
 			}
 			for _, c := range g.Counters {
-				e := Entry{Class: c.Class, Meaning: c.Meaning, Source: c.Source}
+				e := Entry{Class: c.Class, Meaning: c.Meaning, Source: c.Source, Kept: c.Kept}
 				e.Drop = slices.Contains(dropClasses, c.Class) && !c.Kept && !strings.HasSuffix(c.Meaning, eventMark)
 				if e.Source == "" {
 					e.Source = g.Source
