@@ -3,7 +3,6 @@ package cards
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
@@ -38,10 +37,11 @@ func busLimited(s *evidence.Span) *evidence.Finding {
 		if i < 0 {
 			return heldByBus(c, nil)
 		}
-		if x := slot(c, rates[i]); x != nil {
-			return x
+		held := heldByBus(c, &rates[i])
+		if narrow := slot(c, rates[i], held); narrow != nil {
+			return narrow
 		}
-		return heldByBus(c, &rates[i])
+		return held
 	})
 }
 
@@ -50,18 +50,15 @@ func busLimited(s *evidence.Span) *evidence.Finding {
 // late for more reasons than its width: devices beside it, its sleep states, memory of another
 // node.
 func heldByBus(c card, usable *ceiling.Rate) *evidence.Finding {
-	s := c.s
 	received := slices.DeleteFunc(c.tallies(nicstat.Bus), func(t tally) bool {
-		return !t.Drop || strings.Contains(t.counter, "tx_")
+		return !t.Drop || nicstat.Outbound(t.counter)
 	})
 	if len(received) == 0 {
 		return nil
 	}
-	t, ring := received[0], 0.0
-	if r, ok := c.lost(nicstat.RingFull); ok {
-		ring = r.n
-	}
-	if ring >= t.n {
+	t := received[0]
+	ring, _ := c.lost(nicstat.RingFull)
+	if ring.n >= t.n {
 		return nil // the rings explain it
 	}
 	frames := c.count("rx_packets")
@@ -69,19 +66,15 @@ func heldByBus(c card, usable *ceiling.Rate) *evidence.Finding {
 	if !ok {
 		return nil
 	}
-	cpu := busiest(s)
-	x := &evidence.Finding{
-		Code: evidence.BusLimited, Severity: severity, Where: where(s), LostPerSec: s.PerSecond(t.n),
-		Title: fmt.Sprintf("NIC %s lost %s frames %s in its own buffer, %s of those received: the bus took them too late.",
-			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+frames))),
-		Evidence: append(c.evidence(c.tallies(nicstat.Bus)),
-			c.lossEvidence(t.n, frames, "frames lost in the NIC's buffer", t.counter)...),
-		Rejected: append(append([]string{fmt.Sprintf("Not the receive rings: they lost %s frames.",
-			evidence.Count(ring))}, notProcessor(s)...), notMeasured(s)...),
-		Confidence: evidence.Combine(0.5, evidence.When(severity == evidence.Warning, 0.4),
-			evidence.When(ring < t.n/10, 0.3),
-			evidence.When(cpu.Known && cpu.Busy() < evidence.FullProcessor, 0.2)),
-	}
+	cpu := busiest(c.s)
+	x := c.lossFinding(evidence.BusLimited, severity, t, frames, "frames lost in the NIC's buffer",
+		c.tallies(nicstat.Bus)...)
+	x.Title = fmt.Sprintf("NIC %s lost %s frames %s in its own buffer, %s of those received: the bus took them too late.",
+		c.Name, evidence.Count(t.n), c.s.When(), evidence.Percent(t.n/(t.n+frames)))
+	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the receive rings: they lost %s frames.", evidence.Count(ring.n)))
+	x.Confidence = evidence.Combine(0.5, evidence.When(severity == evidence.Warning, 0.4),
+		evidence.When(ring.n < t.n/10, 0.3),
+		evidence.When(cpu.Known && cpu.Busy() < evidence.FullProcessor, 0.2))
 	if usable != nil {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "what the slot carries", Value: usable.BitsPerSec,
 			Unit: "bits_per_second", Source: usable.Why})
@@ -96,8 +89,8 @@ func heldByBus(c card, usable *ceiling.Rate) *evidence.Finding {
 
 // slot compares the capacity of one NIC's bus with that of its link, and with what the NIC moved.
 // The capacity is already without protocol overhead (package bus), so it compares directly with the
-// frames.
-func slot(c card, usable ceiling.Rate) *evidence.Finding {
+// frames. Losses of the NIC's own buffer, if it had any, are the cost of a slow slot.
+func slot(c card, usable ceiling.Rate, held *evidence.Finding) *evidence.Finding {
 	s, b := c.s, c.Bus
 	// PCIe has its rate in each direction; older buses share one.
 	shared := b.Kind != "pcie"
@@ -161,7 +154,10 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 				Value: b.CapacityBitsPerSec / b.MaxCapacityBitsPerSec, Unit: "ratio",
 				Source: c.source("current_link_speed × width / max")})
 	}
-	if reached {
+	if held != nil {
+		x.LostPerSec = held.LostPerSec
+	}
+	if reached || held != nil && held.Severity == evidence.Warning {
 		x.Severity = evidence.Warning
 	} else if !s.SinceBoot {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: %s of %s was used.",

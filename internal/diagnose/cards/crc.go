@@ -58,19 +58,16 @@ func damaged(c card) *evidence.Finding {
 	default:
 		warn = share >= brokenCable && s.PerSecond(t.n) >= 1
 	}
-	x := &evidence.Finding{
-		Code: evidence.CRCErrors, Severity: evidence.Notice, Where: where(s), LostPerSec: s.PerSecond(t.n),
-		Title: fmt.Sprintf("NIC %s received %s damaged frames %s, one in %s.", c.Name, evidence.Count(t.n),
-			s.When(), evidence.Count(1/share)),
-		Evidence: append(c.evidence(c.tallies(nicstat.Damaged)),
-			c.lossEvidence(t.n, frames, "damaged frames", t.counter)...),
-		Rejected: notMeasured(s),
-		// Notices and warnings are equally certain: the NIC counted the frames.
-		Confidence: evidence.Combine(0.7, evidence.When(t.n >= 100, 0.5), evidence.When(share >= brokenCable, 0.4)),
-	}
+	severity := evidence.Notice
 	if warn {
-		x.Severity = evidence.Warning
+		severity = evidence.Warning
 	}
+	x := c.lossFinding(evidence.CRCErrors, severity, t, frames, "damaged frames", c.tallies(nicstat.Damaged)...)
+	x.Title = fmt.Sprintf("NIC %s received %s damaged frames %s, one in %s.", c.Name, evidence.Count(t.n),
+		s.When(), evidence.Count(1/share))
+	// No CPU damages a frame. Notices and warnings are equally certain: the NIC counted the frames.
+	x.Rejected = notMeasured(s)
+	x.Confidence = evidence.Combine(0.7, evidence.When(t.n >= 100, 0.5), evidence.When(share >= brokenCable, 0.4))
 	if size, ok := c.lost(nicstat.Size); ok {
 		x.Evidence = append(x.Evidence, c.evidence([]tally{size})...)
 		x.Rejected = append(x.Rejected,

@@ -27,11 +27,12 @@ const (
 	// muchSlower the factor over spaced echoes, for the times alone to show a timer: QEMU's floor of
 	// 128 µs makes them 256 µs, 260 µs at the 90th percentile, and 15 times an echo.
 	clockwork, muchSlower = 1.1, 4.0
-	// wholeTicks is how far a number of intervals between interrupts may be from a whole one, and
-	// mostTicks the largest that shows a timer. QEMU's 82540EM with a throttle of 500 at one end, in a
+	// wholeTicks is how far a number of intervals between interrupts may be from a whole one,
+	// wholeShare the same for the interrupts of each transaction, a mean, and mostTicks the largest
+	// number of intervals that shows a timer. QEMU's 82540EM with a throttle of 500 at one end, in a
 	// guest whose clock counts instructions: 502 interrupts and 367 transactions a second, which take
 	// 2.015 ms (1.01 intervals), 4.016 ms (2.02) at the 90th percentile.
-	wholeTicks, mostTicks = 0.06, 4.5
+	wholeTicks, wholeShare, mostTicks = 0.06, 0.09, 4.5
 	// smallFrame is the size of a frame with a small request in bytes, and explainedByRate how much of
 	// the time its way over a slow link may explain.
 	smallFrame, explainedByRate = 120, 0.2
@@ -110,7 +111,7 @@ func (t *timerSigns) stands() bool {
 // a response that was sent. Without a timer the interrupts follow the frames, and their share of a
 // transaction is whole.
 func (t *timerSigns) lastTicks(run *evidence.Run) bool {
-	if run.RTT == nil || t.perSecond <= 0 || whole(t.each, 1.5*wholeTicks) {
+	if run.RTT == nil || t.perSecond <= 0 || whole(t.each, wholeShare) {
 		return false
 	}
 	p50, p90 := run.RTT.P50*t.perSecond, run.RTT.P90*t.perSecond

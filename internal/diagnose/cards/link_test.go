@@ -159,6 +159,9 @@ func TestBusLimited(t *testing.T) {
 			want{evidence.Notice, "NIC and slot support 32.0 Gb/s"}},
 		{"ten gigabit in one lane, full", watched(gigabit(pcie(10e9, 1, 8)), rate(3.2e9)),
 			want{evidence.Warning, "The slot of eth0"}},
+		{"ten gigabit in one lane, whose NIC loses frames", watched(gigabit(pcie(10e9, 1, 8), func(x *host.Interface) {
+			x.Driver = "mlx5_core"
+		}), rate(1e9).with(counts{"ethtool.eth0.rx_discards_phy": 20_000})), want{evidence.Warning, "The slot of eth0"}},
 		{"ten gigabit in one lane, held by something else", watched(gigabit(pcie(10e9, 1, 8)), rate(1e9)),
 			want{evidence.Notice, ""}},
 		{"narrower than the card and wide enough", watched(gigabit(pcie(10e9, 4, 8)), rate(9.4e9)), want{}},

@@ -40,17 +40,13 @@ func ringOverrun(c card) *evidence.Finding {
 	if full && longest {
 		severity = evidence.Notice
 	}
-	x := &evidence.Finding{
-		Code: evidence.RXRingOverrun, Severity: severity, Where: where(s), LostPerSec: s.PerSecond(t.n),
-		Title: fmt.Sprintf("The receive ring of %s overflowed: the NIC dropped %s frames %s, %s of those received.",
-			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+frames))),
-		Evidence: append(c.evidence(c.tallies(nicstat.RingFull)),
-			c.lossEvidence(t.n, frames, "frames dropped by the NIC", t.counter)...),
-		Rejected: append(notProcessor(s), notMeasured(s)...),
-		Confidence: evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.4),
-			evidence.When(cpu.Known && !full, 0.4),
-			evidence.When(c.Rings != nil && !longest, 0.3)),
-	}
+	x := c.lossFinding(evidence.RXRingOverrun, severity, t, frames, "frames dropped by the NIC",
+		c.tallies(nicstat.RingFull)...)
+	x.Title = fmt.Sprintf("The receive ring of %s overflowed: the NIC dropped %s frames %s, %s of those received.",
+		c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+frames)))
+	x.Confidence = evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.4),
+		evidence.When(cpu.Known && !full, 0.4),
+		evidence.When(c.Rings != nil && !longest, 0.3))
 	if c.Rings != nil && c.Rings.Rx.Current > 0 {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "receive ring", Value: float64(c.Rings.Rx.Current),
 			Unit:   "descriptors",

@@ -39,16 +39,11 @@ func txDrops(c card) *evidence.Finding {
 	if !ok {
 		return nil
 	}
-	x := &evidence.Finding{
-		Code: evidence.TXQueueDrops, Severity: severity, Where: where(s), LostPerSec: s.PerSecond(t.n),
-		Title: fmt.Sprintf("NIC %s dropped %s packets that the queueing discipline had handed over %s, "+
-			"%s of what it sent.",
-			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+sent))),
-		Evidence: append(c.evidence([]tally{t}), c.lossEvidence(t.n, sent, "packets dropped on the way to the wire",
-			t.counter)...),
-		Rejected:   append(notProcessor(s), notMeasured(s)...),
-		Confidence: evidence.Combine(0.5, evidence.When(severity == evidence.Warning, 0.5)),
-	}
+	x := c.lossFinding(evidence.TXQueueDrops, severity, t, sent, "packets dropped on the way to the wire", t)
+	x.Title = fmt.Sprintf("NIC %s dropped %s packets that the queueing discipline had handed over %s, "+
+		"%s of what it sent.",
+		c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+sent)))
+	x.Confidence = evidence.Combine(0.5, evidence.When(severity == evidence.Warning, 0.5))
 	if !s.SinceBoot {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the queueing discipline: it dropped %s packets of its own.",
 			evidence.Count(s.Count("qdisc."+c.Name+".drops"))))
@@ -81,9 +76,7 @@ func txDrops(c card) *evidence.Finding {
 // same classes.
 func (c card) txLost() (tally, bool) {
 	for _, t := range c.tallies(nicstat.Software, nicstat.RingFull, nicstat.NoMemory, nicstat.Bus) {
-		// Intel's newer drivers prefix the port; gather has combined the queues of a direction.
-		name := strings.TrimPrefix(t.counter, "port.")
-		if !t.events() && (strings.Contains(name, "tx") || strings.Contains(name, "of all tx")) {
+		if !t.events() && nicstat.Outbound(t.counter) {
 			return t, true
 		}
 	}
@@ -94,7 +87,7 @@ func (c card) txLost() (tally, bool) {
 // partner stop the queue as well, and do not count.
 func (c card) held() float64 {
 	for _, t := range c.tallies(nicstat.Held) {
-		if strings.Contains(t.counter, "tx") && !strings.Contains(t.counter, "xoff") &&
+		if nicstat.Outbound(t.counter) && !strings.Contains(t.counter, "xoff") &&
 			!strings.Contains(t.counter, "pause") {
 			return t.n
 		}

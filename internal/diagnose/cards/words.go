@@ -8,6 +8,15 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
+// lossFinding begins a finding about packets that a NIC lost at one place, out of those and the
+// passed ones. Title and confidence are the caller's; listed are the tallies to show.
+func (c card) lossFinding(code evidence.Code, severity evidence.Severity, t tally, passed float64, what string,
+	listed ...tally) *evidence.Finding {
+	return &evidence.Finding{Code: code, Severity: severity, Where: where(c.s), LostPerSec: c.s.PerSecond(t.n),
+		Evidence: append(c.evidence(listed), c.lossEvidence(t.n, passed, what, t.counter)...),
+		Rejected: append(notProcessor(c.s), notMeasured(c.s)...)}
+}
+
 // lossEvidence returns the figures that judge losses at one place: how many, out of how many, and
 // what the flow lost.
 func (c card) lossEvidence(lost, passed float64, what, counter string) []evidence.Evidence {

@@ -116,7 +116,7 @@ func (l *ledger) reports() map[loss][]report {
 		if !ok || !e.Drop {
 			continue
 		}
-		t := loss{card, outboundName.MatchString(counter), e.Class}
+		t := loss{card, nicstat.Outbound(counter), e.Class}
 		if !isStandard {
 			queue := pattern{t, "ethtool." + card + "." + number.ReplaceAllString(counter, "#")}
 			if i, ok := queues[queue]; ok {
@@ -131,10 +131,7 @@ func (l *ledger) reports() map[loss][]report {
 	return reports
 }
 
-var (
-	number       = pattern.New(`\d+`)
-	outboundName = pattern.New(`(^|[^a-z])tx([^a-z]|$)`)
-)
+var number = pattern.New(`\d+`)
 
 // standard splits nic.eth0.100.rx_dropped. The columns have no dots; the interface may have some.
 func standard(name string) (card, column string, ok bool) {

@@ -175,3 +175,16 @@ func FuzzDictionary(f *testing.F) {
 		}
 	})
 }
+
+func TestOutbound(t *testing.T) {
+	for counter, want := range map[string]bool{
+		"tx_dropped": true, "port.tx_dropped_link_down": true, "txq0_busy": true, "txq#_busy": true, "tx0_timeout": true,
+		"wq[0]_stopped": true, "0_0: xmit_drop": true, "dev_tx_discards": true, "mac.tx_queue_drop": true,
+		"tx-3.tx_busy": true, "rx_dropped": false, "rq[0]_no_skb": false, "outbound_pci_buffer_overflow": false,
+		"rx_ctx_errors": false, "0: rcv_pkts": false,
+	} {
+		if got := Outbound(counter); got != want {
+			t.Errorf("%s: %v", counter, got)
+		}
+	}
+}

@@ -30,6 +30,14 @@ var queueForms = [...]struct {
 	{pattern.New(`^Queue\[(\d{1,5})\] (In|Out)(\w+)$`), 2, 1, 3}, // Queue[0] InPackets: atlantic
 }
 
+// outbound is a counter of transmission: tx as a word, or with the queue's number behind it, and
+// the words of enic and qede.
+var outbound = pattern.New(`(?:^|[^a-z])(?:txq?(?:[^a-z]|$)|wq\[|xmit_)`)
+
+// Outbound reports whether a counter is one of transmission, as its name says. Some counters say
+// nothing and are of both directions or of reception.
+func Outbound(counter string) bool { return outbound.MatchString(counter) }
+
 // directions translates what some drivers call receive and transmit queues.
 var directions = map[string]string{"rq": "rx", "wq": "tx", "rcv": "rx", "xmit": "tx", "In": "rx", "Out": "tx"}
 

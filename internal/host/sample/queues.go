@@ -61,10 +61,7 @@ var queueFigures = [2][2][]string{
 // dropNames are names of a loss that need no dictionary.
 var dropNames = []string{"drops", "dropped", "drop"}
 
-var (
-	digits       = pattern.New(`\d+`)
-	outboundName = pattern.New(`(^|[^a-z])tx([^a-z]|$)`)
-)
+var digits = pattern.New(`\d+`)
 
 // plan selects the driver's counters to keep.
 func (q *queues) plan(driver, link string, names []string, hardware bool) {
@@ -97,7 +94,7 @@ func (q *queues) plan(driver, link string, names []string, hardware bool) {
 			figure = len(patternOf)
 			patterns[pattern] = figure
 			patternOf = append(patternOf, pattern)
-			q.own = append(q.own, ownDrop{e.Class, outboundName.MatchString(name)})
+			q.own = append(q.own, ownDrop{e.Class, nicstat.Outbound(name)})
 		}
 		patternParts = append(patternParts, part{at, figure})
 	}
