@@ -10,8 +10,8 @@ import (
 
 // Draft is a file of the operating system that gets its name when it is complete: a full disk or a
 // killed process leaves neither half of a file under the name nor a lost older file. Where the
-// system can make a file without a name (Linux, most file systems), a killed process leaves nothing
-// at all; elsewhere it leaves a file that begins with a dot.
+// system can make a file without a name (Linux, most file systems), a process killed before Publish
+// leaves nothing at all; elsewhere it leaves a file that begins with a dot.
 type Draft struct {
 	file *os.File
 	name string // what it will be
@@ -47,13 +47,24 @@ func (d *Draft) Write(p []byte) (int, error) {
 	return n, withoutName(err)
 }
 
-// Publish gives the file its name once its bytes are on the disk, and ends the draft. Without
-// replace it returns fs.ErrExist if another file has the name, even one made meanwhile.
+// Chown gives the file to a user and a group. Only root may give one to another user.
+func (d *Draft) Chown(uid, gid int) error { return withoutName(d.file.Chown(uid, gid)) }
+
+// Publish gives the file its name once its bytes are on the disk, syncs the directory, and ends the
+// draft. Without replace it returns fs.ErrExist if another file has the name, even one made
+// meanwhile.
 func (d *Draft) Publish(replace bool) error {
 	if d.done {
 		return os.ErrClosed
 	}
 	defer d.Discard() // after a success there is nothing to discard
+	if err := d.publish(replace); err != nil {
+		return err
+	}
+	return withoutName(syncDirOS(filepath.Dir(d.name)))
+}
+
+func (d *Draft) publish(replace bool) error {
 	// A new name must not appear before the bytes are on the disk.
 	if err := d.file.Sync(); err != nil {
 		return withoutName(err)

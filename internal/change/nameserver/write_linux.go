@@ -294,28 +294,23 @@ func replace(path string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".linerate-*")
+	file, err := durable.NewDraft(path, info.Mode().Perm())
+	if err == nil {
+		defer file.Discard()
+		if uid, gid, known := durable.Owner(info); known {
+			err = file.Chown(uid, gid)
+		}
+		if err == nil {
+			_, err = file.Write(text)
+		}
+		if err == nil {
+			err = file.Publish(true)
+		}
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("replace %s: %w", path, err)
 	}
-	defer os.Remove(f.Name()) // after the rename there is none
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(info.Mode().Perm()))
-	if uid, gid, known := durable.Owner(info); known {
-		err = errors.Join(err, f.Chown(uid, gid))
-	}
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close() // opened for reading
-	return dir.Sync()
+	return nil
 }
 
 // workers returns the argument of -n.
