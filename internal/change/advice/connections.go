@@ -23,9 +23,6 @@ var (
 	plainNumber = pattern.New(`^\d+$`)
 )
 
-// ethtoolGroups are the groups of an entry "ethtool", with the options of ethtool(8).
-var ethtoolGroups = table(`feature=-K features=-K ring=-G coalesce=-C pause=-A channels=-L`)
-
 // ofInterface are keys that only an entry about an interface has beside its name.
 var ofInterface = setOf(`type state persistent_state interface_name mac mac_address ipv4 ip ethernet autoconnect
 	addresses dhcp subnets`)
@@ -130,11 +127,8 @@ func ethtoolEntry(lines, out []line, at int, device string) {
 			option = ethtoolGroups[m[1]]
 		case option != "" && m[2] != "":
 			name := strings.ReplaceAll(m[1], "_", "-")
-			value := strings.Trim(m[2], `"'`)
-			if option == "-K" || option == "-A" || strings.HasPrefix(name, "adaptive") {
-				value = onOff(value)
-			}
-			out[i].text = "ethtool " + option + " " + device + " " + name + " " + value
+			out[i].text = "ethtool " + option + " " + device + " " + name + " " +
+				ethtoolValue(option, name, strings.Trim(m[2], `"'`))
 		}
 	}
 }

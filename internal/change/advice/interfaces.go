@@ -95,14 +95,11 @@ func (r *reader) interfaceOption(device, setting, property, value string) bool {
 		}
 	case "ethtool":
 		section, name, ok := strings.Cut(property, "-")
-		option := networkManagerSections[section]
+		option := ethtoolGroups[section]
 		if !ok || option == "" {
 			return false
 		}
-		if option == "-K" || option == "-A" || strings.HasPrefix(name, "adaptive") { // the others are numbers
-			value = onOff(value)
-		}
-		r.ethtoolOption(option, device, name, value)
+		r.ethtoolOption(option, device, name, ethtoolValue(option, name, value))
 	default:
 		return false
 	}
@@ -114,9 +111,17 @@ func (r *reader) ethtoolOption(option, device, name, value string) {
 	r.ethtool(command{words: []string{"ethtool", option, device, name, value}})
 }
 
-// networkManagerSections are the groups of ethtool's options in NetworkManager, and the options of
-// the program that they are.
-var networkManagerSections = table(`ring=-G feature=-K coalesce=-C channels=-L pause=-A`)
+// ethtoolGroups are the groups of ethtool's options in NetworkManager, nmstate and network roles,
+// and the options of the program that they are.
+var ethtoolGroups = table(`ring=-G feature=-K features=-K coalesce=-C channels=-L pause=-A`)
+
+// ethtoolValue writes a switch as ethtool has it; other values are numbers.
+func ethtoolValue(option, name, value string) string {
+	if option == "-K" || option == "-A" || strings.HasPrefix(name, "adaptive") {
+		return onOff(value)
+	}
+	return value
+}
 
 // onOff writes the switches of files as ethtool has them.
 func onOff(value string) string {
