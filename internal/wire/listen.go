@@ -377,10 +377,10 @@ func (l *Listener) Close() error {
 	}
 	l.over = true
 	close(l.closed)
-	l.stop()
 	// With the lock held and after over is set: from here on enter refuses, so the wait group below
 	// only counts down.
 	err := l.socket.Close()
+	l.stop() // a goroutine that rests closes the socket too, and would be first
 	for _, h := range l.half {
 		_ = h.conn.Close() // this ends its goroutine
 	}
