@@ -1,6 +1,7 @@
 package processors
 
 import (
+	"maps"
 	"math"
 	"testing"
 
@@ -227,19 +228,22 @@ func TestOtherMask(t *testing.T) {
 	}
 }
 
-func TestQueueNumber(t *testing.T) {
-	for name, want := range map[string]int{
-		"rx_queue_3_packets": 3, "rx-12.packets": 12, "rx7_packets": 7, "queue_0_rx_packets": -1, "rx_packets": -1,
-		"rx_queue_3_bytes":       -1,
-		"rx_queue_3_xdp_packets": -1, "rx99999_packets": -1, "tx_queue_3_packets": -1, "rx_1_rx_packets": 1,
+// TestReceiveQueues reads the counters of queues by the names of several drivers.
+func TestReceiveQueues(t *testing.T) {
+	s := &evidence.Span{Counters: map[string]uint64{}}
+	for name, n := range map[string]uint64{
+		"rx_queue_3_packets": 1, "rx-12.packets": 2, "rx7_packets": 4, "queue_0_rx_cnt": 8, "rx_packets": 16,
+		"rx_queue_3_bytes": 32, "rx_queue_3_xdp_packets": 64, "rx99999_packets": 128, "tx_queue_3_packets": 256,
+		"[1]: rx_ucast_packets": 512, "[1]: rx_mcast_packets": 1024, "rq[2]_packets": 2048, "4: rcv_pkts": 4096,
+		"Queue[5] InPackets": 8192, "rxq6_packets": 16384, "rx-8.rx_packets": 32768, "rx_9_packets": 65536,
 	} {
-		q, ok := queueNumber(name)
-		if !ok {
-			q = -1
-		}
-		if q != want {
-			t.Errorf("%s: %d, want %d", name, q, want)
-		}
+		s.Counters["ethtool.eth0."+name] = n
+	}
+	s.Counters["ethtool.eth1.rx0_packets"] = 1 << 20
+	card := &host.Interface{Name: "eth0", Channels: &host.Channels{Combined: 32}}
+	want := map[int]float64{0: 8, 1: 1536, 2: 2048, 3: 1, 4: 4096, 5: 8192, 6: 16384, 7: 4, 8: 32768, 9: 65536, 12: 2}
+	if got := receiveQueues(s, card); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -3,12 +3,14 @@ package processors
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
 const (
@@ -113,33 +115,20 @@ func receiveQueues(s *evidence.Span, card *host.Interface) map[int]float64 {
 	if c := card.Channels; c != nil && c.Combined+c.Rx > 0 {
 		inUse = int(c.Combined + c.Rx)
 	}
+	packets := nicstat.PacketNames()
 	for name, n := range s.Counters {
 		rest, ok := strings.CutPrefix(name, prefix)
-		if !ok || !strings.HasSuffix(rest, "packets") {
+		if !ok {
 			continue
 		}
-		if q, ok := queueNumber(rest); ok && q < inUse {
+		queue, counter, ok := nicstat.Queue(rest)
+		number, receives := strings.CutPrefix(queue, "rx-")
+		if !ok || !receives || !slices.Contains(packets, counter) {
+			continue
+		}
+		if q, err := strconv.Atoi(number); err == nil && q < inUse {
 			queues[q] += float64(n)
 		}
 	}
 	return queues
-}
-
-// queueNumber parses rx_queue_3_packets (igb, ixgbe, virtio_net), rx-3.packets (i40e, ice) and
-// rx3_packets (mlx5, bnx2x, ena).
-func queueNumber(name string) (q int, ok bool) {
-	rest, ok := strings.CutPrefix(name, "rx")
-	if !ok {
-		return 0, false
-	}
-	rest = strings.TrimPrefix(strings.TrimLeft(rest, "_-"), "queue_")
-	end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
-	if end <= 0 || end > 4 {
-		return 0, false
-	}
-	if tail := rest[end:]; tail != "_packets" && tail != ".packets" && tail != "_rx_packets" {
-		return 0, false
-	}
-	q, err := strconv.Atoi(rest[:end])
-	return q, err == nil
 }

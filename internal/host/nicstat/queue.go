@@ -24,7 +24,11 @@ var queueForms = [...]struct {
 	{pattern.New(`^\[(\d{1,5})\]: (rx|tx)_(.+)$`), 2, 1, 3},       // [0]: rx_ucast_packets: bnxt_en, bnx2x
 	{pattern.New(`^(rx|tx)q(\d{1,5}): (?:rx|tx)_(.+)$`), 1, 2, 3}, // rxq0: rx_pkts: be2net
 	{pattern.New(`^(rx|tx)q_?(\d{1,5})_(.+)$`), 1, 2, 3},          // rxq0_packets: hns3; rxq_0_pkts: nfp
-	{pattern.New(`^(rq|wq)\[(\d{1,5})\]_(\w+)$`), 1, 2, 3},        // rq[0]_packets: enic
+	{pattern.New(`^(rx|tx)_q-(\d{1,5})_(.+)$`), 1, 2, 3},          // rx_q-0_pkts: idpf
+	// rx_0_packets: mana; rx_0_pkts: ionic. Other names of this form are of sizes (rx_64_bytes).
+	{pattern.New(`^(rx|tx)_(\d{1,5})_(packets|pkts|dropped|alloc_err)$`), 1, 2, 3},
+	{pattern.New(`^(rx|tx)_([1-5]?\d|6[0-3])_(bytes|xdp_\w+)$`), 1, 2, 3},
+	{pattern.New(`^(rq|wq)\[(\d{1,5})\]_(\w+)$`), 1, 2, 3}, // rq[0]_packets: enic
 	// 0: rcv_pkts, 0_0: xmit_pkts (its first traffic class; the others are queues of their own): qede
 	{pattern.New(`^(\d{1,5})(?:_0)?: (rx|tx|rcv|xmit)_(\w+)$`), 2, 1, 3},
 	{pattern.New(`^Queue\[(\d{1,5})\] (In|Out)(\w+)$`), 2, 1, 3}, // Queue[0] InPackets: atlantic
@@ -37,6 +41,12 @@ var outbound = pattern.New(`(?:^|[^a-z])(?:txq?(?:[^a-z]|$)|wq\[|xmit_)`)
 // Outbound reports whether a counter is one of transmission, as its name says. Some counters say
 // nothing and are of both directions or of reception.
 func Outbound(counter string) bool { return outbound.MatchString(counter) }
+
+// PacketNames returns the names that [Queue] gives a counter of packets. Some drivers count them by
+// destination, and the sum is that of the queue.
+func PacketNames() []string {
+	return []string{"packets", "cnt", "pkts", "ucast_packets", "mcast_packets", "bcast_packets"}
+}
 
 // directions translates what some drivers call receive and transmit queues.
 var directions = map[string]string{"rq": "rx", "wq": "tx", "rcv": "rx", "xmit": "tx", "In": "rx", "Out": "tx"}

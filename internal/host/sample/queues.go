@@ -54,7 +54,7 @@ type ownDrop struct {
 // The drivers' names for the figures of a queue. Those of the second list replace missing ones of
 // the first: veth counts only what it handles by NAPI.
 var queueFigures = [2][2][]string{
-	{{"packets", "cnt", "pkts", "ucast_packets", "mcast_packets", "bcast_packets"}, {"xdp_packets"}},
+	{nicstat.PacketNames(), {"xdp_packets"}},
 	{{"bytes", "ucast_bytes", "mcast_bytes", "bcast_bytes"}, {"xdp_bytes"}},
 }
 
