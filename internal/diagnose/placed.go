@@ -53,10 +53,14 @@ func droppedAt(f *evidence.Flow) *evidence.Finding {
 	if total < repaired && worst.Bundles() {
 		least = "at least "
 	}
+	unexplained, counter := "; no known cause explains these drops", "this counter: it grows"
+	if worst.Stage == drops.Filter {
+		unexplained, counter = "", "InReceives and InDelivers of IP (nstat -az): their difference grows"
+	}
 	x := &evidence.Finding{
 		Code: evidence.LocalDrops, Severity: evidence.Warning, Where: worst.End,
-		Title: fmt.Sprintf("The %s host dropped %s packets at %s, and the flow reached %s; no rule explains these drops.",
-			worst.End, evidence.Count(float64(worst.Total)), worst.Place, evidence.Rate(f.RateBitsPerSec)),
+		Title: fmt.Sprintf("The %s host dropped %s packets at %s, and the flow reached %s%s.",
+			worst.End, evidence.Count(float64(worst.Total)), worst.Where(), evidence.Rate(f.RateBitsPerSec), unexplained),
 		Evidence: f.Common(),
 		Rejected: []string{f.NotReceiveWindow(), f.NotSendBuffer(),
 			fmt.Sprintf("Not the path: of the %s segments that were retransmitted, the hosts dropped %s%s themselves.",
@@ -68,15 +72,15 @@ func droppedAt(f *evidence.Flow) *evidence.Finding {
 	x.Evidence = append(x.Evidence, evidence.Evidence{Name: "share of the flow that was lost", Value: p, Unit: "ratio",
 		Source: f.TCPInfo("tcpi_total_retrans, less tcpi_dsack_dups")})
 	for _, d := range placed[:min(len(placed), 3)] {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "packets dropped at " + d.Place,
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "packets dropped at " + d.Where(),
 			Value: float64(d.Total), Unit: "packets", Source: d.Place + " (" + d.End + ")"})
 	}
 	if known {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the link: %s at the %s host could carry %s of payload.",
 			link.Name, at.Name, evidence.Rate(evidence.Goodput(link))))
 	}
-	x.Remedy.Text = fmt.Sprintf("Look at %s on the %s host first: %s.", worst.Place, worst.End, lookAt(worst.Drop))
-	x.Remedy.Proof = "Run the same load again and watch this counter: it grows with the segments that are " +
+	x.Remedy.Text = fmt.Sprintf("Look at %s on the %s host first: %s.", worst.Where(), worst.End, lookAt(worst.Drop))
+	x.Remedy.Proof = "Run the same load again and watch " + counter + " with the segments that are " +
 		"retransmitted, and stands still on a load that the flow carries without loss."
 	return x
 }
@@ -164,6 +168,8 @@ func lookAt(d drops.Drop) string {
 		return "`ethtool -S` and `ip -s -s link` show which counter of the NIC grows"
 	case drops.Softnet:
 		return "/proc/net/softnet_stat shows the CPU whose backlog is full"
+	case drops.Filter:
+		return "`nft list ruleset` and `iptables-save -c` show which rule drops, such as one with a limit"
 	case drops.Conntrack, drops.NFQueue:
 		return "`conntrack -S` and the rules of the firewall show what refuses packets"
 	case drops.Neighbour:

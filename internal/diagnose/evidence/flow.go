@@ -288,7 +288,7 @@ type PlacedDrop struct {
 
 // SegmentDrops returns where both ends may have dropped segments of an open connection, most first.
 // It leaves out datagrams without room in their socket and handshakes that a listener refused,
-// which belong to other programs.
+// which belong to other programs. What the receiver's packet filter dropped is an estimate.
 func (f *Flow) SegmentDrops() []PlacedDrop {
 	var all []PlacedDrop
 	for _, e := range []End{f.Sender, f.Receiver} {
@@ -299,12 +299,57 @@ func (f *Flow) SegmentDrops() []PlacedDrop {
 			}
 		}
 	}
+	if n := f.filtered(); n > 0 {
+		all = append(all, PlacedDrop{drops.Drop{Place: "InReceives - InDelivers", Total: n, Stage: drops.Filter},
+			f.Receiver.Name})
+	}
 	sorting.StableFunc(all, func(a, b PlacedDrop) int { return cmp.Compare(b.Total, a.Total) })
 	return all
 }
 
-// Bundles reports whether a packet at this place may hold many segments. A NIC drops frames.
-func (d PlacedDrop) Bundles() bool { return d.Stage != drops.Card && d.Stage != drops.Ring }
+const (
+	// fewFiltered packets of a run may be a default rule that refuses what strangers send.
+	fewFiltered = 20
+	// filteredShare of the packets must be missing behind IP, and filteredLosses of the segments that
+	// the flow lost must be explained by them.
+	filteredShare, filteredLosses = 0.02, 0.5
+)
+
+// filtered returns about how many segments of the flow the receiver's packet filter dropped; 0 if
+// its counters do not show that it did. IP counts frames as they arrived, and TCP the segments that
+// reached the connections.
+func (f *Flow) filtered() uint64 {
+	counters := f.Receiver.Run.Counters
+	n := drops.Undelivered(counters)
+	if n < fewFiltered || float64(n) < filteredShare*float64(counters["Ip.InReceives"]+counters["Ip6.InReceives"]) {
+		return 0
+	}
+	var arrived float64
+	for _, t := range f.Receiver.Run.TCP {
+		if !t.Sender {
+			arrived += float64(t.SegsIn)
+		}
+	}
+	stopped := max(drops.Frames(counters)-arrived, float64(n))
+	if arrived == 0 || stopped < filteredLosses*(f.Segments-arrived) {
+		return 0
+	}
+	return uint64(stopped)
+}
+
+// Bundles reports whether a packet at this place may hold many segments. A NIC drops frames, and
+// the estimate for a packet filter is one of segments.
+func (d PlacedDrop) Bundles() bool {
+	return d.Stage != drops.Card && d.Stage != drops.Ring && d.Stage != drops.Filter
+}
+
+// Where names the place in a sentence.
+func (d PlacedDrop) Where() string {
+	if d.Stage == drops.Filter {
+		return "its packet filter"
+	}
+	return d.Place
+}
 
 // Busiest returns the busiest CPU of an end during the run and the part of the time it worked. ok
 // is false if that is unknown.

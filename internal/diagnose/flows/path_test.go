@@ -86,6 +86,13 @@ func TestPolicer(t *testing.T) {
 			t.Errorf("rules at %s of the receiver: %+v", hook, x)
 		}
 	}
+	// IP of the receiver delivered all that it received, so its rules at input are innocent.
+	delivered := policed.of(probes(evidence.ProbeStreams, policedMany))
+	delivered.Far.Firewall = []host.FirewallChain{{Family: "ip", Type: "filter", Hook: "input", Rules: 1, Compared: 1}}
+	delivered.Runs[1].Ends.Remote.Counters = map[string]uint64{"Ip.InReceives": 900, "Ip.InDelivers": 900}
+	if x := ask(t, evidence.Policer, delivered); x == nil || strings.Contains(x.Remedy.Text, "nft") || x.Where != "path" {
+		t.Errorf("innocent rules at input: %+v", x)
+	}
 	c := policed.of(nil)
 	ask(t, evidence.Policer, c)
 	if w := c.Wanted(); len(w) != 1 || w[0] != evidence.ProbeStreams {

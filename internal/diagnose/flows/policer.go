@@ -6,6 +6,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host/drops"
 )
 
 const (
@@ -62,8 +63,9 @@ func policer(f *evidence.Flow) *evidence.Finding {
 	if !f.ModelBased() && f.RateBitsPerSec > policedExcess*f.MathisRate(lossEvents(f, repaired)/f.Segments) {
 		return nil
 	}
-	if f.Queued() || oneOvershoot(f) || windowHeld(f) || droppedHere(f, repaired) || overtaken(f, repaired) ||
-		smallSegments(f) > 0 {
+	filter := filterOf(f)
+	if f.Queued() || oneOvershoot(f) || windowHeld(f) || filter == nil && droppedHere(f, repaired) ||
+		overtaken(f, repaired) || smallSegments(f) > 0 {
 		return nil
 	}
 	bound := boundedRate(f, p)
@@ -75,7 +77,7 @@ func policer(f *evidence.Flow) *evidence.Finding {
 		crowd = bound.run
 	}
 	queue := crowd.Added()
-	if queue >= shortQueue(f) || droppedHere(crowd, crowd.Retransmits) {
+	if queue >= shortQueue(f) || filterOf(crowd) == nil && droppedHere(crowd, crowd.Retransmits) {
 		return nil
 	}
 	rate := max(crowd.RateBitsPerSec, f.RateBitsPerSec)
@@ -89,7 +91,7 @@ func policer(f *evidence.Flow) *evidence.Finding {
 			"Not random loss: " + bound.shows,
 			fmt.Sprintf("Not a full queue at a slower link: with %s the round trip grows by %s from %s.",
 				streamsOf(crowd.Streams), evidence.Seconds(queue), evidence.Seconds(f.Base())),
-			f.NotReceiveWindow(), f.NotSendBuffer(), notLocalDrops(f, repaired),
+			f.NotReceiveWindow(), f.NotSendBuffer(),
 		},
 		Confidence: evidence.Combine(0.6, evidence.When(bound.clear, 0.5), evidence.When(queue < 0.1*f.Base(), 0.3)),
 	}
@@ -97,6 +99,11 @@ func policer(f *evidence.Flow) *evidence.Finding {
 	if queue*rate/8 > 16*1500 {
 		x.Confidence *= 0.8
 	}
+	if filter != nil {
+		atFilter(f, x, filter, repaired, rate)
+		return x
+	}
+	x.Rejected = append(x.Rejected, notLocalDrops(f, repaired))
 	policerRemedy(f, x, rate)
 	filtered(f, x)
 	return x
@@ -199,14 +206,42 @@ func overtaken(f *evidence.Flow, repaired float64) bool {
 // slow link exceeds.
 func shortQueue(f *evidence.Flow) float64 { return min(max(0.25*f.Base(), 0.002), 0.005) }
 
+// filterOf returns the drops of the receiver's packet filter, if the hosts dropped most there.
+func filterOf(f *evidence.Flow) *evidence.PlacedDrop {
+	if all := f.SegmentDrops(); len(all) > 0 && all[0].Stage == drops.Filter {
+		return &all[0]
+	}
+	return nil
+}
+
+// atFilter makes a policer on the path one in the receiver's packet filter.
+func atFilter(f *evidence.Flow, x *evidence.Finding, d *evidence.PlacedDrop, repaired, rate float64) {
+	x.Where = d.End
+	x.Title = fmt.Sprintf("The packet filter of the %s host drops what exceeds about %s without queueing it: "+
+		"%s of the segments were lost.", d.End, evidence.Rate(rate), evidence.Percent(f.Loss()))
+	x.Evidence = append(x.Evidence, evidence.Evidence{Name: "segments that IP received and did not deliver, about",
+		Value: float64(d.Total), Unit: "segments", Source: "IpExt.In*Pkts - tcp_info tcpi_segs_in (" + d.End + ")"})
+	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the path: %s segments were retransmitted, and about %s arrived at "+
+		"the %s host and went no further than its IP layer.", evidence.Count(repaired),
+		evidence.Count(float64(d.Total)), d.End))
+	x.Remedy.Text = fmt.Sprintf("Look for the rule of the %s host that limits a rate (nft list ruleset: limit; "+
+		"iptables-save -c: limit, hashlimit), and raise its limit or take it out.", d.End)
+	x.Remedy.Proof = "Run the same load with and without that rule alternately: without it, as many packets are " +
+		"delivered (InDelivers in nstat) as IP received (InReceives)."
+}
+
 // filtered adds that rules of a host's packet filter may be the policer: no counter of the host has
-// what a rule drops (NF_DROP), so that a limit of nftables or iptables looks like the path.
+// what a rule drops (NF_DROP), so that a limit of nftables or iptables may look like the path.
 func filtered(f *evidence.Flow, x *evidence.Finding) {
+	received := []string{"ingress", "prerouting", "input"}
+	if c := f.Receiver.Run.Counters; c["Ip.InReceives"]+c["Ip6.InReceives"] > 0 && drops.Undelivered(c) == 0 {
+		received = received[:1] // the other hooks are behind IP, which delivered everything
+	}
 	for _, at := range []struct {
 		end   evidence.End
 		hooks []string
 	}{
-		{f.Receiver, []string{"ingress", "prerouting", "input"}},
+		{f.Receiver, received},
 		{f.Sender, []string{"output", "postrouting", "egress"}},
 	} {
 		rules := 0

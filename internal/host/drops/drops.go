@@ -28,6 +28,7 @@ const (
 	Qdisc     Stage = "qdisc"     // a queueing discipline
 	Conntrack Stage = "conntrack" // the connection tracking table
 	NFQueue   Stage = "nfqueue"   // a program that gives verdicts on packets
+	Filter    Stage = "filter"    // rules of a packet filter, which no counter has: see Undelivered
 	Neighbour Stage = "neighbour" // no link address for the next hop
 	IP        Stage = "ip"
 	TCP       Stage = "tcp"
@@ -37,7 +38,7 @@ const (
 // Stages lists the stages from the NIC to the program. Outgoing packets pass them in the opposite
 // order.
 func Stages() []Stage {
-	return []Stage{Card, Ring, Softnet, Qdisc, Conntrack, NFQueue, Neighbour, IP, TCP, Socket}
+	return []Stage{Card, Ring, Softnet, Qdisc, Conntrack, NFQueue, Filter, Neighbour, IP, TCP, Socket}
 }
 
 // PerGigabyte returns the number of packets dropped per 10⁹ bytes carried, 0 if no bytes were

@@ -30,9 +30,13 @@ const (
 	ReceiverSoftnet   = "receiver-softnet"   // net.core.netdev_max_backlog or the flow limit
 	ReceiverConntrack = "receiver-conntrack" // the connection tracking table was full
 	ReceiverNFQueue   = "receiver-nfqueue"   // a program that gives verdicts on packets did not keep up
+	ReceiverFirewall  = "receiver-firewall"  // IP received the packet and did not deliver it
 	ReceiverFragments = "receiver-fragments" // no memory to put the datagram together
 	ReceiverSocket    = "receiver-socket"    // the receiving socket's buffer was full
 )
+
+// fewUndelivered packets of a test may be for groups that this host has not joined.
+const fewUndelivered = 5
 
 // SocketDrops holds the counts of the test's own sockets, the only certain ones among all counters
 // of a loss.
@@ -121,6 +125,12 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 	blame(receiverSuspects, receiver)
 	fragments := Reassemblies(sender, receiver)
 	put(ReceiverFragments, fragments.RefusedDatagrams(), "ReasmFails")
+	// Before the sender's, whose counters may have lost other packets. A fragment that rules drop
+	// before it could be put together leaves an incomplete datagram.
+	if n := Undelivered(receiver); n >= fewUndelivered+fragments.Incomplete {
+		n -= fragments.Incomplete
+		put(ReceiverFirewall, uint64(float64(n)*inOnePacket(receiver)), "InReceives, InDelivers")
+	}
 	blame(senderSuspects, sender)
 	put(PathFragment, fragments.Incomplete, "ReasmReqds, ReasmOKs")
 	put(OnPath, left, "")
@@ -143,8 +153,8 @@ func total(counters map[string]uint64, prefix, suffix string) uint64 {
 func station(place string) int {
 	return slices.Index([]string{
 		SenderSocket, SenderConntrack, SenderNeighbour, SenderQdisc, SenderCard, OnPath, PathFragment,
-		ReceiverRing, ReceiverCard, ReceiverSoftnet, ReceiverConntrack, ReceiverNFQueue, ReceiverFragments,
-		ReceiverSocket,
+		ReceiverRing, ReceiverCard, ReceiverSoftnet, ReceiverConntrack, ReceiverNFQueue, ReceiverFirewall,
+		ReceiverFragments, ReceiverSocket,
 	}, place)
 }
 

@@ -48,6 +48,11 @@ func TestLossesAddUp(t *testing.T) {
 			map[string]uint64{"Ip6.ReasmReqds": 16166, "Ip6.ReasmOKs": 3902, "Ip6.ReasmFails": 3625, "Ip6.ReasmTimeout": 4},
 			[]Loss{{OnPath, 92, ""}, {PathFragment, 420, "ReasmReqds, ReasmOKs"},
 				{ReceiverFragments, 1207, "ReasmFails"}}},
+		// Linux 6.18, `limit rate over 5000/second drop` at input: 1741 datagrams sent, 432 received.
+		{"rules of the receiver", 1309, SocketDrops{}, nil, map[string]uint64{"Ip.InReceives": 1779, "Ip.InDelivers": 470,
+			"IpExt.InNoECTPkts": 1779}, []Loss{{ReceiverFirewall, 1309, "InReceives, InDelivers"}}},
+		{"four packets for groups that the host has not joined", 9, SocketDrops{}, nil,
+			map[string]uint64{"Ip.InReceives": 1779, "Ip.InDelivers": 1775}, []Loss{{OnPath, 9, ""}}},
 		{"all along the way", 21, SocketDrops{Sent: 1}, map[string]uint64{"qdisc.e.drops": 2, "nic.e.tx_dropped": 3,
 			"nic.e.tx_bytes": 99},
 			map[string]uint64{"nic.e.rx_missed_errors": 4, "softnet.dropped": 5, "Udp6.RcvbufErrors": 6},
@@ -65,6 +70,31 @@ func TestLossesAddUp(t *testing.T) {
 		}
 		if sum != c.lost {
 			t.Errorf("%s: places explain %d of %d", c.name, sum, c.lost)
+		}
+	}
+}
+
+func TestUndelivered(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		counters map[string]uint64
+		want     uint64
+		frames   float64
+	}{
+		{"nothing known", nil, 0, 1},
+		// recorded-policed-bbr of package diagnose: a limit at input drops bundles of GRO
+		{"bundles", map[string]uint64{"Ip.InReceives": 320, "Ip.InDelivers": 272, "Ip6.InReceives": 1, "Ip6.InMcastPkts": 1,
+			"IpExt.InNoECTPkts": 8434, "Ip6.InNoECTPkts": 1}, 48, 8435.0 / 321},
+		{"a router", map[string]uint64{"Ip.InReceives": 100, "Ip.InDelivers": 10, "Ip.ForwDatagrams": 90}, 0, 1},
+		{"fragments", map[string]uint64{"Ip.InReceives": 90, "Ip.InDelivers": 30, "Ip.ReasmReqds": 90, "Ip.ReasmOKs": 30}, 0,
+			1},
+		{"refusals that have counters", map[string]uint64{"Ip.InReceives": 90, "Ip.InDelivers": 50, "Ip.InAddrErrors": 10,
+			"TcpExt.IPReversePathFilter": 20, "conntrack.drop": 10}, 0, 1},
+		{"more delivered than received", map[string]uint64{"Ip6.InReceives": 5, "Ip6.InDelivers": 6}, 0, 1},
+		{"IPv6", map[string]uint64{"Ip6.InReceives": 50, "Ip6.InDelivers": 30, "Ip6.InECT0Pkts": 100}, 20, 2},
+	} {
+		if n, each := Undelivered(c.counters), inOnePacket(c.counters); n != c.want || each != c.frames {
+			t.Errorf("%s: %d of %v frames, want %d of %v", c.name, n, each, c.want, c.frames)
 		}
 	}
 }
