@@ -449,7 +449,8 @@ func lostPeer(err error, here []journal.Change, d *report.TuneDocument) error {
 func leaseFor(budget time.Duration) time.Duration { return min(budget+5*time.Minute, time.Hour) }
 
 // tuneStatus returns status 0 when the run was completed, also with "nothing to tune"; 3 when time
-// ran out; 5 when a change had been kept and confirmation failed.
+// ran out, or the bench was too disturbed to judge; 5 when a change had been kept and confirmation
+// failed.
 //
 // Partial comes before rolled back, because a run that is out of time could not confirm. A run that
 // reached its soak could.
@@ -461,6 +462,8 @@ func tuneStatus(o *tune.Outcome) error {
 		return statusError{status: exitPartial}
 	case o.RolledBack:
 		return statusError{status: exitRolledBack}
+	case o.Unreliable && len(o.Kept) == 0:
+		return statusError{status: exitPartial}
 	}
 	return nil
 }

@@ -20,6 +20,8 @@ func TestTuneStatus(t *testing.T) {
 		{"came to its end", tune.Outcome{}, exitOK},
 		{"out of time", tune.Outcome{Partial: true}, exitPartial},
 		{"out of time before a confirmation", tune.Outcome{Partial: true, RolledBack: true}, exitPartial},
+		{"differences without a change", tune.Outcome{Unreliable: true}, exitPartial},
+		{"a disturbed trial beside a proven one", tune.Outcome{Unreliable: true, Kept: []tune.Change{{}}}, exitOK},
 		{"not confirmed", tune.Outcome{RolledBack: true}, exitRolledBack},
 		{"out of time, confirmed, and the gain did not last",
 			tune.Outcome{Partial: true, RolledBack: true, Soak: &tune.Soak{}}, exitRolledBack},
