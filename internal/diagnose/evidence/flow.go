@@ -308,11 +308,11 @@ func (f *Flow) SegmentDrops() []PlacedDrop {
 }
 
 const (
-	// fewFiltered packets of a run may be a default rule that refuses what strangers send.
+	// fewFiltered packets of a run of seconds may be what strangers send, refused by a default rule.
 	fewFiltered = 20
 	// filteredShare of the packets must be missing behind IP, and filteredLosses of the segments that
 	// the flow lost must be explained by them.
-	filteredShare, filteredLosses = 0.02, 0.5
+	filteredShare, filteredLosses = 0.002, 0.5
 )
 
 // filtered returns about how many segments of the flow the receiver's packet filter dropped; 0 if
