@@ -19,6 +19,7 @@ type Loss struct {
 // The places of a [Loss], in the order of a packet's path.
 const (
 	SenderSocket      = "sender-socket"      // the sending socket had no room
+	SenderFirewall    = "sender-firewall"    // IP was given the packet and did not send it
 	SenderConntrack   = "sender-conntrack"   // the connection tracking table was full
 	SenderNeighbour   = "sender-neighbour"   // the next hop had no link address yet, or the neighbour table was full
 	SenderQdisc       = "sender-qdisc"       // the queue before the NIC overflowed
@@ -34,6 +35,9 @@ const (
 	ReceiverFragments = "receiver-fragments" // no memory to put the datagram together
 	ReceiverSocket    = "receiver-socket"    // the receiving socket's buffer was full
 )
+
+// mostInBundle is UDP_MAX_SEGMENTS of the kernels before Linux 6.9, and the most that we send.
+const mostInBundle = 64
 
 // fewUndelivered packets of a test may be for groups that this host has not joined.
 const fewUndelivered = 5
@@ -89,22 +93,31 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 	left := lost
 	put := func(place string, n uint64, source string) {
 		if n = min(n, left); n > 0 {
-			found = append(found, Loss{Place: place, Packets: n, Source: source})
+			found = Merge(found, []Loss{{Place: place, Packets: n, Source: source}})
 			left -= n
 		}
 	}
 	// A send over a full qdisc fails with ENOBUFS (net_xmit_errno), so the packets that the qdisc
 	// counted are among those that the sockets could not send.
-	queued := min(own.Sent, total(sender, "qdisc.", ".drops"))
-	put(SenderSocket, own.Sent-queued, "send errors")
+	failed := own.Sent - min(own.Sent, total(sender, "qdisc.", ".drops"))
+	// So does one that the packet filter or a full connection tracking table refuses (EPERM).
+	untracked := min(failed, sender["conntrack.drop"])
+	refused := max(unsent(sender), untracked)
+	if refused >= fewUndelivered && refused*mostInBundle >= failed {
+		refused = failed // which IP counts by the bundle (UDP_SEGMENT)
+	}
+	refused = min(failed, refused) - untracked
+	put(SenderConntrack, untracked, "conntrack.drop")
+	put(SenderFirewall, refused, "OutRequests, OutTransmits")
+	put(SenderSocket, failed-untracked-refused, "send errors")
 	put(ReceiverSocket, own.Received, "SO_RXQ_OVFL")
 	// Some counters count again a packet that another one has counted, and are reduced by that
 	// much: Udp.RcvbufErrors by what the test's own sockets dropped; a NIC's rx_dropped by what the
 	// backlog behind it dropped (enqueue_to_backlog); Udp.SndbufErrors by what the qdisc refused
-	// (udp_send_skb). A send that failed may have failed in the connection tracking table (EPERM).
+	// (udp_send_skb).
 	counted := map[string]uint64{
 		ReceiverSocket: own.Received, ReceiverCard: receiver["softnet.dropped"],
-		SenderSocket: own.Sent + total(sender, "qdisc.", ".drops"), SenderConntrack: own.Sent - queued,
+		SenderSocket: own.Sent + total(sender, "qdisc.", ".drops"), SenderConntrack: untracked,
 	}
 	blame := func(suspects []struct{ place, prefix, suffix string }, counters map[string]uint64) {
 		for _, s := range suspects {
@@ -152,13 +165,14 @@ func total(counters map[string]uint64, prefix, suffix string) uint64 {
 // station returns the position of a place on the path.
 func station(place string) int {
 	return slices.Index([]string{
-		SenderSocket, SenderConntrack, SenderNeighbour, SenderQdisc, SenderCard, OnPath, PathFragment,
+		SenderSocket, SenderFirewall, SenderConntrack, SenderNeighbour, SenderQdisc, SenderCard, OnPath, PathFragment,
 		ReceiverRing, ReceiverCard, ReceiverSoftnet, ReceiverConntrack, ReceiverNFQueue, ReceiverFirewall,
 		ReceiverFragments, ReceiverSocket,
 	}, place)
 }
 
-// Merge joins the losses of both directions; it sums losses with the same place and source.
+// Merge joins losses, such as those of both directions: it sums those with the same place and
+// source.
 func Merge(up, down []Loss) []Loss {
 	for _, d := range down {
 		i := slices.IndexFunc(up, func(u Loss) bool { return u.Place == d.Place && u.Source == d.Source })

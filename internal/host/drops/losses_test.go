@@ -37,7 +37,7 @@ func TestLossesAddUp(t *testing.T) {
 		{"a full table of connections at both ends", 12, SocketDrops{Sent: 2},
 			map[string]uint64{"conntrack.drop": 5, "neigh.ipv4.unresolved_discards": 1},
 			map[string]uint64{"conntrack.drop": 3, "nfqueue.dropped": 1},
-			[]Loss{{SenderSocket, 2, "send errors"}, {SenderConntrack, 3, "conntrack.drop"},
+			[]Loss{{SenderConntrack, 5, "conntrack.drop"},
 				{SenderNeighbour, 1, "neigh.ipv4.unresolved_discards"}, {OnPath, 2, ""},
 				{ReceiverConntrack, 3, "conntrack.drop"}, {ReceiverNFQueue, 1, "nfqueue.dropped"}}},
 		// Linux 6.18, datagrams of 4000 bytes: 469 later fragments dropped, then 4 MB of such datagrams.
@@ -48,6 +48,18 @@ func TestLossesAddUp(t *testing.T) {
 			map[string]uint64{"Ip6.ReasmReqds": 16166, "Ip6.ReasmOKs": 3902, "Ip6.ReasmFails": 3625, "Ip6.ReasmTimeout": 4},
 			[]Loss{{OnPath, 92, ""}, {PathFragment, 420, "ReasmReqds, ReasmOKs"},
 				{ReceiverFragments, 1207, "ReasmFails"}}},
+		// Linux 6.18, `limit rate over 2000/second drop` at output: 8929 datagrams sent, 4049 received.
+		{"rules of the sender", 4880, SocketDrops{Sent: 4880}, map[string]uint64{"Ip.OutRequests": 8955,
+			"Ip.OutTransmits": 4075, "Ip.OutDiscards": 4880}, nil,
+			[]Loss{{SenderFirewall, 4880, "OutRequests, OutTransmits"}}},
+		{"bundles, and rules of the sender", 18_400_000, SocketDrops{Sent: 18_400_000}, map[string]uint64{
+			"Ip.OutRequests": 402_086, "Ip.OutTransmits": 1011}, nil,
+			[]Loss{{SenderFirewall, 18_400_000, "OutRequests, OutTransmits"}}},
+		{"failed sends of a kernel without OutTransmits", 9, SocketDrops{Sent: 9}, map[string]uint64{"Ip.OutRequests": 99},
+			nil, []Loss{{SenderSocket, 9, "send errors"}}},
+		{"fragments, and a failed send", 3, SocketDrops{Sent: 3}, map[string]uint64{"Ip6.OutRequests": 50,
+			"Ip6.FragOKs": 10, "Ip6.FragCreates": 30, "Ip6.OutTransmits": 69}, nil,
+			[]Loss{{SenderSocket, 2, "send errors"}, {SenderFirewall, 1, "OutRequests, OutTransmits"}}},
 		// Linux 6.18, `limit rate over 5000/second drop` at input: 1741 datagrams sent, 432 received.
 		{"rules of the receiver", 1309, SocketDrops{}, nil, map[string]uint64{"Ip.InReceives": 1779, "Ip.InDelivers": 470,
 			"IpExt.InNoECTPkts": 1779}, []Loss{{ReceiverFirewall, 1309, "InReceives, InDelivers"}}},

@@ -27,6 +27,22 @@ func balance(counters map[string]uint64, received string, others ...string) uint
 	return counters[received] - min(counted, counters[received])
 }
 
+// unsent returns how many packets the IP layer of a host was given and did not send: what its
+// packet filter dropped at output or postrouting. It is 0 before Linux 6.7, which counts no
+// OutTransmits. That counter has what the host forwards, and each fragment.
+func unsent(counters map[string]uint64) uint64 {
+	var all uint64
+	for _, c := range []struct{ family, forwarded string }{{"Ip.", "Ip.ForwDatagrams"}, {"Ip6.", "Ip6.OutForwDatagrams"}} {
+		sent := counters[c.family+"OutTransmits"]
+		if sent == 0 {
+			continue
+		}
+		given := counters[c.family+"OutRequests"] + counters[c.forwarded] + counters[c.family+"FragCreates"]
+		all += given - min(sent+counters[c.family+"FragOKs"], given)
+	}
+	return all
+}
+
 // Frames returns how many frames reached the IP layer. GRO and virtual links hand over bundles: the
 // kernel counts frames by their ECN bits, and bundles as packets (ip_rcv_core).
 func Frames(counters map[string]uint64) float64 {
