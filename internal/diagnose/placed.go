@@ -97,9 +97,10 @@ const (
 )
 
 // refused finds that the sending host does not let its own segments out, which no counter of drops
-// shows: a rule of its firewall at the output. TCP then knows that they did not leave, so most of
-// them are not retransmissions later on, and they never reach the receiver. Where a retransmission
-// was refused, the kernel counts that (TCPRetransFail, tcp_retransmit_skb).
+// shows: a rule of its firewall at the output. Since Linux 6.7 IP counts what it was given and what
+// it sent, in bundles. TCP knows that they did not leave, so most of them are not retransmissions
+// later on, and they never reach the receiver. The kernel counts a refused retransmission
+// (TCPRetransFail, tcp_retransmit_skb).
 //
 // The receiver alone is no evidence: a NIC that merges segments may count a bundle as one.
 func refused(f *evidence.Flow) *evidence.Finding {
@@ -125,7 +126,11 @@ func refused(f *evidence.Flow) *evidence.Finding {
 	}
 	missing := f.Segments - arrived - f.Retransmits - dropped
 	empty := f.Segments - carried/f.MSSBytes
-	if arrived <= 0 || carried <= 0 || (fails < fewRefused || missing < refusedShare*f.Segments) &&
+	counters := f.Sender.Run.Counters
+	stopped := float64(drops.Unsent(counters))
+	counted := stopped >= fewRefused &&
+		stopped >= refusedShare*float64(counters["Ip.OutRequests"]+counters["Ip6.OutRequests"])
+	if arrived <= 0 || carried <= 0 || (fails < fewRefused && !counted || missing < refusedShare*f.Segments) &&
 		min(missing, empty) < uncarried*f.Segments {
 		return nil
 	}
@@ -149,7 +154,11 @@ func refused(f *evidence.Flow) *evidence.Finding {
 			fmt.Sprintf("Not the path: it can lose what left the host, and %s segments were retransmitted while %s did not "+
 				"arrive.", evidence.Count(f.Retransmits), evidence.Count(f.Segments-arrived))},
 		Confidence: evidence.Combine(0.6, evidence.When(fails >= fewRefused, 0.4),
-			evidence.When(empty >= uncarried*f.Segments, 0.4)),
+			evidence.When(empty >= uncarried*f.Segments, 0.4), evidence.When(counted, 0.5)),
+	}
+	if counted {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "packets that IP was given and did not send",
+			Value: stopped, Unit: "packets", Source: "Ip.OutRequests - Ip.OutTransmits (" + f.Sender.Name + ")"})
 	}
 	x.Rejected = append(x.Rejected, f.NotProcessor()...)
 	x.Remedy.Text = fmt.Sprintf("Look for a rule of the firewall of the %s host that drops what it sends, "+

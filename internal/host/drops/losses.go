@@ -102,7 +102,7 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 	failed := own.Sent - min(own.Sent, total(sender, "qdisc.", ".drops"))
 	// So does one that the packet filter or a full connection tracking table refuses (EPERM).
 	untracked := min(failed, sender["conntrack.drop"])
-	refused := max(unsent(sender), untracked)
+	refused := max(Unsent(sender), untracked)
 	if refused >= fewUndelivered && refused*mostInBundle >= failed {
 		refused = failed // which IP counts by the bundle (UDP_SEGMENT)
 	}

@@ -27,10 +27,10 @@ func balance(counters map[string]uint64, received string, others ...string) uint
 	return counters[received] - min(counted, counters[received])
 }
 
-// unsent returns how many packets the IP layer of a host was given and did not send: what its
+// Unsent returns how many packets the IP layer of a host was given and did not send: what its
 // packet filter dropped at output or postrouting. It is 0 before Linux 6.7, which counts no
 // OutTransmits. That counter has what the host forwards, and each fragment.
-func unsent(counters map[string]uint64) uint64 {
+func Unsent(counters map[string]uint64) uint64 {
 	var all uint64
 	for _, c := range []struct{ family, forwarded string }{{"Ip.", "Ip.ForwDatagrams"}, {"Ip6.", "Ip6.OutForwDatagrams"}} {
 		sent := counters[c.family+"OutTransmits"]
