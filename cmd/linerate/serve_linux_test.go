@@ -9,11 +9,14 @@ func (h *host) shipFarSide() {
 }
 
 // measureWith returns the command that measures the far side with the key of a file, and one that
-// prints the name of its figure. An emulator may need longer than the usual 10 s to start serve for
-// the first connection.
+// prints the name of its figure, or its whole answer without one. An emulator may need longer than
+// the usual 10 s to start serve for the first connection.
 func measureWith(keyFile string) (measure, figure string) {
 	measure = "linerate measure 127.0.0.1 --test rr --duration 1s --connect-timeout 5m --key-file " + keyFile + " --json"
-	return measure, measure + ` | grep -o '"transactions_per_second"' | head -n1`
+	return measure, `said=$(` + measure + ` 2>&1); case $said in
+		*'"transactions_per_second"'*) echo '"transactions_per_second"' ;;
+		*) echo "$said" ;;
+		esac`
 }
 
 // farSide starts `linerate serve` by the units that are shipped. The first connection starts it, as
