@@ -109,7 +109,8 @@ func refused(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	fails := float64(f.Sender.Run.Counters["TcpExt.TCPRetransFail"])
-	var arrived, carried, dropped float64
+	arrived := f.Arrived()
+	var carried, dropped float64
 	for _, t := range f.Sender.Run.TCP {
 		if t.Sender {
 			carried += float64(t.BytesAcked + t.BytesRetransmitted)
@@ -118,11 +119,6 @@ func refused(f *evidence.Flow) *evidence.Finding {
 	carried = max(carried, float64(f.Run.Bytes))
 	for _, d := range f.SegmentDrops() {
 		dropped += float64(d.Total)
-	}
-	for _, t := range f.Receiver.Run.TCP {
-		if !t.Sender {
-			arrived += float64(t.SegsIn)
-		}
 	}
 	missing := f.Segments - arrived - f.Retransmits - dropped
 	empty := f.Segments - carried/f.MSSBytes

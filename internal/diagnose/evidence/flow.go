@@ -307,6 +307,17 @@ func (f *Flow) SegmentDrops() []PlacedDrop {
 	return all
 }
 
+// Arrived returns how many segments reached the receiver's connections; 0 if it reported none.
+func (f *Flow) Arrived() float64 {
+	var n float64
+	for _, t := range f.Receiver.Run.TCP {
+		if !t.Sender {
+			n += float64(t.SegsIn)
+		}
+	}
+	return n
+}
+
 const (
 	// fewFiltered packets of a run of seconds may be what strangers send, refused by a default rule.
 	fewFiltered = 20
@@ -324,12 +335,7 @@ func (f *Flow) filtered() uint64 {
 	if n < fewFiltered || float64(n) < filteredShare*float64(counters["Ip.InReceives"]+counters["Ip6.InReceives"]) {
 		return 0
 	}
-	var arrived float64
-	for _, t := range f.Receiver.Run.TCP {
-		if !t.Sender {
-			arrived += float64(t.SegsIn)
-		}
-	}
+	arrived := f.Arrived()
 	stopped := max(drops.Frames(counters)-arrived, float64(n))
 	if arrived == 0 || stopped < filteredLosses*(f.Segments-arrived) {
 		return 0
