@@ -77,7 +77,12 @@ func serve(t *testing.T, change func(*peer.ServerOptions)) *far {
 			t.Errorf("Serve: %v", err)
 		}
 	})
-	t.Cleanup(f.stop)
+	t.Cleanup(func() {
+		f.stop()
+		if t.Failed() {
+			t.Logf("the far host logged:\n%s", strings.Join(f.lines, "\n"))
+		}
+	})
 	return f
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -167,11 +168,9 @@ func (l *Listener) awaitHandshake(h *halfOpen) error {
 	l.nextHandshake()
 	turn := h.turn
 	l.mu.Unlock()
-	deadline := time.NewTimer(handshakeTimeout)
-	defer deadline.Stop()
-	impatient := time.NewTicker(crowdedPatience)
+	impatient := time.NewTicker(crowdedPatience) // it drops the ticks of a standstill but for one
 	defer impatient.Stop()
-	for {
+	for looks := 0; ; {
 		select {
 		case <-turn:
 			l.mu.Lock()
@@ -181,12 +180,51 @@ func (l *Listener) awaitHandshake(h *halfOpen) error {
 			}
 			return nil
 		case <-impatient.C:
+			if looks++; looks > int(handshakeTimeout/crowdedPatience) {
+				return fmt.Errorf("no turn for a handshake within %s", handshakeTimeout)
+			}
 			l.hurry()
-		case <-deadline.C:
-			return fmt.Errorf("no turn for a handshake within %s", handshakeTimeout)
 		case <-l.closed:
 			return net.ErrClosed
 		}
+	}
+}
+
+// limitSteps is in how many steps the limit of a connection is counted.
+const limitSteps = 5
+
+// limit ends the reads and writes of a connection after d, unless identified is called before. A
+// process that stood still finds its timers elapsed before it could read what its peer had sent
+// long ago. So the time is counted in steps, and a standstill of any length is one of them.
+func limit(conn net.Conn, d time.Duration) (identified func()) {
+	var (
+		mu    sync.Mutex
+		steps int
+		over  bool
+		timer *time.Timer
+	)
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(d/limitSteps, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		switch steps++; {
+		case over:
+		case steps < limitSteps:
+			timer.Reset(d / limitSteps)
+		default:
+			_ = conn.SetDeadline(time.Unix(1, 0)) // in the past: os.ErrDeadlineExceeded at once
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return
+		}
+		over = true
+		timer.Stop()
+		_ = conn.SetDeadline(time.Time{}) // fails if the connection is closed
 	}
 }
 

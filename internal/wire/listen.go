@@ -431,7 +431,8 @@ func (l *Listener) acceptFrom(socket *net.TCPListener, done chan<- struct{}) {
 
 // receive identifies one connection and passes it on, or rejects it.
 func (l *Listener) receive(h *halfOpen) {
-	_ = h.conn.SetDeadline(time.Now().Add(handshakeTimeout))
+	identified := limit(h.conn, handshakeTimeout)
+	defer identified()
 	// One read of at most a preface: a data connection must not lose a byte of its payload here.
 	// The first byte decides: data connections begin with a letter, TLS with 0x16. A peer that
 	// waits for this side to send first runs into the deadline.
@@ -442,9 +443,9 @@ func (l *Listener) receive(h *halfOpen) {
 	case n == 0:
 		l.reject(h, head, err)
 	case head[0] == dataMagic[0]:
-		l.receiveData(h, head)
+		l.receiveData(h, head, identified)
 	case head[0] == tlsHandshakeRecord && l.config != nil:
-		l.receiveControl(h, head)
+		l.receiveControl(h, head, identified)
 	default:
 		// More bytes identify the dialect better; a peer that has sent one byte has usually sent
 		// the rest too.
@@ -458,8 +459,9 @@ func (l *Listener) receive(h *halfOpen) {
 const tlsHandshakeRecord = 0x16
 
 // receiveData passes a data connection to the queue that expects its token. A map lookup of a token
-// does not take constant time, but that reveals nothing useful about 128 random bits.
-func (l *Listener) receiveData(h *halfOpen, head []byte) {
+// does not take constant time, but that reveals nothing useful about 128 random bits. It calls
+// identified before the queue has the connection.
+func (l *Listener) receiveData(h *halfOpen, head []byte, identified func()) {
 	n := len(head)
 	head = head[:prefaceBytes]
 	if _, err := io.ReadFull(h.conn, head[n:]); err != nil {
@@ -484,11 +486,8 @@ func (l *Listener) receiveData(h *halfOpen, head []byte) {
 		_ = h.conn.Close()
 		return
 	}
-	err := h.conn.SetDeadline(time.Time{})
-	if err == nil {
-		err = q.offer(h.conn, h.source, index)
-	}
-	if err != nil {
+	identified()
+	if err := q.offer(h.conn, h.source, index); err != nil {
 		l.reject(h, head, err)
 	}
 }
@@ -516,8 +515,9 @@ func wholeHello(conn io.Reader, head []byte) ([]byte, error) {
 	return record, nil
 }
 
-// receiveControl performs the TLS handshake and passes the channel to Accept.
-func (l *Listener) receiveControl(h *halfOpen, head []byte) {
+// receiveControl performs the TLS handshake and passes the channel to Accept. It calls
+// identified when the first message has arrived: the handshake has a limit of its own.
+func (l *Listener) receiveControl(h *halfOpen, head []byte, identified func()) {
 	head, err := wholeHello(h.conn, head)
 	if err != nil {
 		l.reject(h, head, err)
@@ -527,17 +527,16 @@ func (l *Listener) receiveControl(h *halfOpen, head []byte) {
 		l.reject(h, head, err)
 		return
 	}
-	deadline := time.Now().Add(handshakeTimeout)
-	_ = h.conn.SetDeadline(deadline)
-	ctx, cancel := context.WithDeadline(context.Background(), deadline)
-	defer cancel()
+	identified()
+	identified = limit(h.conn, handshakeTimeout)
+	defer identified()
 	under, err := newSleeper(h.conn, head)
 	if err != nil {
 		l.reject(h, head, err)
 		return
 	}
 	secure := tls.Server(under, l.config)
-	if err := secure.HandshakeContext(ctx); err != nil {
+	if err := secure.Handshake(); err != nil {
 		if isWrongKeyAlert(err) || errors.Is(err, ErrWrongKey) {
 			err = fmt.Errorf("%w: %w", ErrWrongKey, err)
 		}
@@ -548,9 +547,9 @@ func (l *Listener) receiveControl(h *halfOpen, head []byte) {
 		_ = h.conn.Close()
 		return
 	}
-	// The deadline applied to an unidentified peer. From here on heartbeats limit the silence, but
+	// The limit applied to an unidentified peer. From here on heartbeats limit the silence, but
 	// not the length of the session.
-	_ = h.conn.SetDeadline(time.Time{})
+	identified()
 	hush := control(h.conn)
 	key, known := l.keys.of(secure.ConnectionState())
 	if !known {
