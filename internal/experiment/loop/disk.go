@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/standstill"
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/disks"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
@@ -71,17 +73,26 @@ func TuneDisk(ctx context.Context, near tune.Host, disk Disk, subject storage.Su
 		return nil, fmt.Errorf("read this host: %w", err)
 	}
 	from := time.Now()
-	results, err := p.diagnose(ctx, g, o.Step)
+	results, still, err := p.diagnose(ctx, g, o.Step)
 	if err != nil {
 		return nil, err
 	}
 	judged := time.Since(from)
-	v.Findings = withHealth(disks.Findings(subject, results), subject)
+	found := disks.Findings(subject, results)
+	v.Findings = withHealth(found, subject)
 	t := &Tuning{Before: v}
 	if whose := notTheDisk(results); whose != "" {
 		t.Outcome = nothingToTune(v, "")
 		t.Outcome.Reason = fmt.Sprintf("nothing to tune: the figures are those of %s, which no setting of the disk changes",
 			whose)
+		return t, nil
+	}
+	if len(found) == 0 && still > mostStill {
+		t.Outcome = nothingToTune(v, "")
+		t.Outcome.Unreliable = true
+		t.Outcome.Reason = fmt.Sprintf("the bench is too disturbed to judge the disk: this machine stopped the test for "+
+			"%s of its time", unit.FormatPercent(still))
+		v.Findings = nil
 		return t, nil
 	}
 	candidates := diskCandidates(ctx, subject, v.Findings, near, o)
@@ -118,7 +129,7 @@ func TuneDisk(ctx context.Context, near tune.Host, disk Disk, subject storage.Su
 			o.Step("no time to judge the disk again")
 			return nil, false, nil // the waiting candidates can still be tried
 		}
-		again, err := p.diagnose(ctx, g, o.Step)
+		again, _, err := p.diagnose(ctx, g, o.Step)
 		if err != nil {
 			return nil, false, fmt.Errorf("judge again after a keep: %w", err)
 		}
@@ -157,33 +168,60 @@ type diskProber struct {
 	spec storage.Spec
 }
 
-// diagnose runs what the rules need for a goal. For operations it finds the depth of the segments.
-func (p *diskProber) diagnose(ctx context.Context, g DiskGoal, step func(string)) ([]storage.Result, error) {
+const (
+	// mostStill is the share of a test's time in which the test may stand still. A disk that waits for
+	// its program looks slow, in every way of reading alike: then no way is found to be the faster.
+	mostStill = 0.1
+	// stillTries is how often such a test is made again.
+	stillTries = 3
+	// glance is the time between two looks at the clock. A look that is late by less than that is not
+	// counted: it waited for the test's own threads.
+	glance = 10 * time.Millisecond
+)
+
+// diagnose runs what the rules need for a goal, and returns the largest share of a test in which it
+// stood still. For operations it finds the depth of the segments.
+func (p *diskProber) diagnose(ctx context.Context, g DiskGoal, step func(string)) (results []storage.Result,
+	still float64, err error) {
 	specs := []storage.Spec{p.spec}
 	if g == DiskThroughput { // read directly as well: what the disk does without read-ahead
 		direct := p.spec
 		direct.Way, direct.BlockBytes = storage.Auto, 0
 		specs = append(specs, direct)
 	}
-	var results []storage.Result
 	for _, spec := range specs {
-		step(fmt.Sprintf("%s, %s", spec.Test, spec.Way))
 		var r *storage.Result
-		var err error
-		if g == DiskOperations {
-			spec.Depth = 0
-			if r, err = p.disk.Climb(ctx, spec, nil, nil); err == nil {
-				p.spec.Depth = r.Knee
+		var stood float64
+		for range stillTries {
+			step(fmt.Sprintf("%s, %s", spec.Test, spec.Way))
+			if r, stood, err = p.watched(ctx, g, spec); err != nil {
+				return nil, 0, err
 			}
-		} else {
-			r, err = p.disk.Run(ctx, spec, nil)
+			if stood <= mostStill {
+				break
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
-		results = append(results, *r)
+		results, still = append(results, *r), max(still, stood)
 	}
-	return results, nil
+	return results, still, nil
+}
+
+// watched runs one test, and returns the share of its time in which this process stood still.
+func (p *diskProber) watched(ctx context.Context, g DiskGoal, spec storage.Spec) (r *storage.Result, still float64,
+	err error) {
+	var stood time.Duration
+	began := time.Now()
+	end := standstill.Watch(glance, func(took time.Duration) { stood += max(took-2*glance, 0) })
+	if g == DiskOperations {
+		spec.Depth = 0
+		if r, err = p.disk.Climb(ctx, spec, nil, nil); err == nil {
+			p.spec.Depth = r.Knee
+		}
+	} else {
+		r, err = p.disk.Run(ctx, spec, nil)
+	}
+	end() // the longest does not matter
+	return r, stood.Seconds() / time.Since(began).Seconds(), err
 }
 
 // mostOfOthers is the share of other programs at the device beside which a segment shows nothing.
