@@ -65,6 +65,10 @@ func (r *reader) sysctl(name, value string) bool {
 		}
 		name = strings.Join(parts, ".")
 	}
+	o, ok := sysctlOS(name)
+	if !ok {
+		return false
+	}
 	// A list that a program inserts at once (sed '/x/i \'): the next setting begins within the value.
 	if at := nextSetting.FindStringSubmatchIndex(value); at != nil {
 		r.sysctl(value[at[2]:at[3]], strings.TrimSpace(value[at[1]:]))
@@ -72,8 +76,7 @@ func (r *reader) sysctl(name, value string) bool {
 	}
 	value = strings.TrimRight(value, "`")
 	// An empty value is a template that the reader was to fill in.
-	o, ok := sysctlOS(name)
-	if !ok || value == "" {
+	if value == "" {
 		return false
 	}
 	if value == "{" || value == "[" || value == "(" { // the head of a block of Nix

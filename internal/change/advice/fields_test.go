@@ -108,6 +108,17 @@ func TestFields(t *testing.T) {
 		{"a number that is not known", `["ip", "link", "set", "dev", "eth0", "mtu", str(self.mtu)]`,
 			[]string{"link:eth0/mtu = $self_mtu: unknown"}},
 		{"remarks in an entry", "- name: eth0  # x\n  mtu: 9000  # y\n  ipv4:\n    enabled: false\n", []string{mtu}},
+		{"a later command of a string", `run("ifconfig eth0 down && ethtool -K eth0 gro off; ifconfig eth0 up")`,
+			[]string{gro}},
+		{"commands of a variable", `cmd="sudo sysctl net.ipv4.tcp_sack=0; sudo ethtool -K eth0 gro off"`,
+			[]string{sack, gro}},
+		{"switches of ifconfig in a string", `sudo("sysctl hw.ix.enable_aim=0; " "ifconfig %s -tso -lro; " % (i))`, []string{
+			"hw.ix.enable_aim = 0: now-default", "ifconfig:%s/tso = off: harmful", "ifconfig:%s/lro = off: still-right"}},
+		{"features that no kernel has", "ethtool -K eth0 xdp on rx-timestamping on hw-tc-offload on", []string{
+			"ethtool:eth0/feature.xdp = on: ignored", "ethtool:eth0/feature.rx-timestamping = on: ignored",
+			"ethtool:eth0/feature.hw-tc-offload = on: still-right"}},
+		{"more descriptors than a NIC has", "ethtool -G eth0 rx 2097152 tx 65535", []string{
+			"ethtool:eth0/ring.rx = 2097152: ignored", "ethtool:eth0/ring.tx = 65535: still-right"}},
 		{"a NIC without its number", "dev.em.rx_processing_limit=-1", []string{
 			"dev.em.rx_processing_limit = -1: ignored"}},
 	} {

@@ -334,7 +334,22 @@ var quotedText = pattern.New(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 var settingCommands = pattern.New(`(?i)^\s*(?:sudo\s+|RUN\s+)?(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|` +
 	`netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
 	`ip\s+link\s+set\s+\S.*\s(?:mtu|txqueuelen)|tc\s+qdisc\s+(?:add|replace|change)|` +
-	`sysctl|ethtool|ifconfig\s+\S+\s+(?:mtu|txqueuelen)|(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
+	`sysctl|ethtool|ifconfig\s+\S+\s+(?:mtu|txqueuelen|-?(?:[rt]xcsum|tso|lro))|` +
+	`(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
+
+// holdsCommand reports whether one of the commands of a string is such a command, or writes a file
+// of the kernel.
+func holdsCommand(text string) bool {
+	if writesKernel.MatchString(text) {
+		return true
+	}
+	for part := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ';' || c == '&' || c == '|' }) {
+		if settingCommands.MatchString(part) {
+			return true
+		}
+	}
+	return false
+}
 
 // writesKernel is a command that writes a file of the kernel, also in a loop.
 var writesKernel = pattern.New(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*` +
@@ -447,7 +462,7 @@ func (r *reader) quoted(text string) bool {
 		inner = strings.TrimSuffix(inner, `\n`) // printf
 		inner = pathOfProgram.ReplaceAllString(inner, "$1 ")
 		inner = withProgram(inner)
-		if settingCommands.MatchString(inner) || writesKernel.MatchString(inner) {
+		if holdsCommand(inner) {
 			inner = r.script.inner(inner)
 			found = r.commands(splitCommands(inner)) && !asksNetsh.MatchString(inner) || found
 		}
