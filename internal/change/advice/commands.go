@@ -173,6 +173,9 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 	}
 	// sysctl -p FILE and --system read files that are not available here; their words have no
 	// equals sign. The same holds for -f FILE (FreeBSD).
+	if asksSysctl.MatchString(strings.Join(c.words[1:], " ")) {
+		r.answerAt = r.line.number + 1
+	}
 	for _, w := range withoutBlanks(withNumbers(c.words[1:])) {
 		// Both programs accept settings anywhere between their options, and neither system needs -w
 		// any longer.
@@ -195,6 +198,12 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 	}
 	return true
 }
+
+// asksSysctl are the words of a command that shows values.
+var asksSysctl = pattern.New(`^(?:-[aAnNed]+\b|[a-z]\w*(?:\.[\w*/-]+)+)[^=]*$`)
+
+// answer is a line of what sysctl(8) prints.
+var answer = pattern.New(`^(?:>\s+)?` + namePattern + `(?: = |: )[^"']*$`)
 
 // leftOpen is a name that a program fills in; the table that it goes over is read where it stands.
 var leftOpen = pattern.New(`^(?:%s|\$?\{[\w.]*\})$`)

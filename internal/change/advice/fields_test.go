@@ -119,6 +119,26 @@ func TestFields(t *testing.T) {
 			"ethtool:eth0/feature.hw-tc-offload = on: still-right"}},
 		{"more descriptors than a NIC has", "ethtool -G eth0 rx 2097152 tx 65535", []string{
 			"ethtool:eth0/ring.rx = 2097152: ignored", "ethtool:eth0/ring.tx = 65535: still-right"}},
+		{"numbers of Ruby and tabs", "'net.core.somaxconn': 65_535,\n" + `'net.ipv4.tcp_rmem': "4096\t87380\t33554432",`,
+			[]string{"net.core.somaxconn = 65535: still-right", "net.ipv4.tcp_rmem = 4096 87380 33554432: still-right"}},
+		{"a call with a host before the name", `stack.SysctlSet (hosts.Get(i), ".net.ipv4.tcp_sack", "0");`,
+			[]string{sack}},
+		{"a tuple with a call", `("net.core.busy_poll", str(self._poll)),`, []string{
+			"net.core.busy_poll = $self__poll: unknown"}},
+		{"a file and echo as words of a call", `Run("/proc/sys/net/ipv4/tcp_sack", "echo", "0", NULL_STR);`,
+			[]string{sack}},
+		{"modules of Kata", `kernel_modules = ["e1000e InterruptThrottleRate=0 EEE=1", "i915"]`, []string{
+			"module:e1000e/InterruptThrottleRate = 0: still-right", "module:e1000e/EEE = 1: ignored"}},
+		{"options that a program writes", `f.write('options ixgbevf InterruptThrottleRate=1,1')`, []string{
+			"module:ixgbevf/InterruptThrottleRate = 1,1: ignored"}},
+		{"the command line in the log", "[    0.0] Kernel command line: root=/dev/sda e1000e.InterruptThrottleRate=0",
+			[]string{"module:e1000e/InterruptThrottleRate = 0: still-right"}},
+		{"the end of a string of Perl", `print "[x] Set-NetTCPSetting -AutoTuningLevelLocal Normal\n";`, []string{
+			"netsh:tcp/autotuninglevel = normal: now-default"}},
+		{"what sysctl shows", "$ sysctl -a | grep sack\nnet.ipv4.tcp_sack = 0\nnet.ipv4.tcp_dsack = 0\n\n" +
+			"net.ipv4.tcp_sack = 0", []string{sack}},
+		{"lines of a program", "rules = \"\"\"\nok = sum(write(p) for p in all)\nparameter(\n  default_value=1000,\n" +
+			"  low='a b',\n)", nil},
 		{"a NIC without its number", "dev.em.rx_processing_limit=-1", []string{
 			"dev.em.rx_processing_limit = -1: ignored"}},
 	} {

@@ -210,8 +210,14 @@ func plainValue(value string) string {
 	if strings.HasPrefix(value, "[") && strings.HasSuffix(value, "]") {
 		value = value[1 : len(value)-1]
 	}
-	return strings.TrimSpace(value)
+	if inThousands.MatchString(value) {
+		value = strings.ReplaceAll(value, "_", "")
+	}
+	return strings.TrimSpace(strings.ReplaceAll(value, `\t`, " "))
 }
+
+// inThousands is a number as programs write it: 2_147_483_647.
+var inThousands = pattern.New(`^\d{1,3}(?:_\d{3})+$`)
 
 // nixPriority is the function of Nix that ranks a value among others.
 var nixPriority = pattern.New(`^(?:lib\.)?mk(?:Default|Force|Override\s+\d+)\s+`)
@@ -383,6 +389,13 @@ var augeasSet = pattern.New(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+
 // pairOfStrings is a name and a value as two strings of a program: ("net.core.rmem_max", "1").
 var pairOfStrings = pattern.New(`[({\[]\s*["'](` + namePattern + `)["']\s*,\s*["']([^"']+)["']\s*[)}\]]`)
 
+// pairWithCall is a tuple of a name and what a program works out: ("net.core.rmem_max", str(size)).
+var pairWithCall = pattern.New(`^[({\[]\s*["'](` + namePattern +
+	`)["']\s*,\s*(?:str\()?([A-Za-z_][\w.]*)\)?\s*[)}\]],?$`)
+
+// modulesToLoad is a list of modules with their parameters, each in one string.
+var modulesToLoad = pattern.New(`^kernel_modules\s*=\s*\[(.*)\]$`)
+
 // registryCall is a function of a script with a key, a name and a number, and perhaps a type among
 // them: R "HKLM:\…" "NAME" 1, SetValue(@"HKEY_…", "NAME", 1), R $key "NAME" 1.
 var registryCall = pattern.New(`(?i)(?:["']?((?:registry::)?hk(?:lm|cu|u|ey_\w+):?\\[^"',]+?)["']?|` +
@@ -462,6 +475,7 @@ func (r *reader) quoted(text string) bool {
 		inner = strings.TrimSuffix(inner, `\n`) // printf
 		inner = pathOfProgram.ReplaceAllString(inner, "$1 ")
 		inner = withProgram(inner)
+		found = r.moduleOptions(inner) || found
 		if holdsCommand(inner) {
 			inner = r.script.inner(inner)
 			found = r.commands(splitCommands(inner)) && !asksNetsh.MatchString(inner) || found
@@ -478,6 +492,14 @@ func (r *reader) quoted(text string) bool {
 	}
 	for _, m := range pairOfStrings.FindAllStringSubmatch(text, -1) {
 		found = !found && numbers.MatchString(m[2]) && r.sysctl(m[1], m[2]) || found
+	}
+	if m := pairWithCall.FindStringSubmatch(text); m != nil && !found {
+		found = r.sysctl(m[1], "$"+strings.ReplaceAll(m[2], ".", "_"))
+	}
+	if m := modulesToLoad.FindStringSubmatch(text); m != nil {
+		for _, one := range quotedText.FindAllStringSubmatch(m[1], -1) {
+			found = r.moduleOptions("options "+one[1]+one[2]) || found
+		}
 	}
 	if m := afterDo.FindStringSubmatch(text); m != nil && !found && settingCommands.MatchString(m[1]) {
 		found = r.commands(splitCommands(m[1])) || found
@@ -506,7 +528,8 @@ func (r *reader) quoted(text string) bool {
 	if !found {
 		for _, at := range cmdletWithin.FindAllStringIndex(text, -1) {
 			if !asksFor.MatchString(text[:at[0]]) {
-				found = r.commands(splitCommands(strings.TrimRight(text[at[0]:at[1]], `"')`))) || found
+				cmdlet := strings.TrimSuffix(strings.TrimRight(text[at[0]:at[1]], `"')`), `\n`)
+				found = r.commands(splitCommands(cmdlet)) || found
 			}
 		}
 	}
@@ -550,7 +573,8 @@ func (r *reader) quoted(text string) bool {
 }
 
 // call is a function of a program that sets a sysctl: os.sysctl("net.inet.tcp.tso", 1).
-var call = pattern.New(`(?i)sysctl\w*\(\s*["'](` + namePattern + `)["']\s*,\s*["']?(-?\w+)["']?\s*[,)]`)
+var call = pattern.New(`(?i)sysctl\w*\s?\(\s*(?:\w[\w.]*(?:\(\w*\))?\s*,\s*)?["']\.?(` + namePattern +
+	`)["']\s*,\s*["']?(-?\w+(?:[ \t]+\d+)*)["']?\s*[,)]`)
 
 // quotedSetting is a setting that is one word of a list: "net.core.rmem_max=16777216".
 var quotedSetting = pattern.New(`["'](` + namePattern + `\s*=\s*[^"']+)["']`)

@@ -89,6 +89,7 @@ type reader struct {
 	writesKeys  bool            // the text writes values of the registry
 	nicKeys     map[string]bool // variables of loops of a batch file that are keys of NICs
 	keyed       map[int]bool    // lines that have a key of the registry when they are written out
+	answerAt    int             // line where what a command shows may stand
 	dwordOf     string          // value of the registry whose number may follow
 	windows     bool            // the text is about the registry or NICs of Windows
 	line        line
@@ -157,6 +158,10 @@ func (r *reader) read() {
 	if settingCommands.MatchString(text) { // the id of a state of Salt
 		text = strings.TrimSuffix(text, ":")
 	}
+	if r.line.number == r.answerAt && answer.MatchString(text) {
+		r.answerAt++
+		return
+	}
 	if text == "" || r.registry(text) || r.sectionHead(text) || fence(text) {
 		return
 	}
@@ -202,7 +207,7 @@ func (r *reader) read() {
 	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") &&
 		!headOfBlock.MatchString(text) && !saysInWords(text) && !readsRegistry.MatchString(text) &&
-		!listOfKeys.MatchString(text) && !r.optionOfNix(text) ||
+		!listOfKeys.MatchString(text) && !r.optionOfNix(text) && !inProgram(text) ||
 		mentions(text) || tableOfNet.MatchString(text) || hidden.MatchString(text) {
 		r.unread()
 	}
@@ -303,7 +308,15 @@ var (
 
 // headOfBlock begins a list, a set or a text of Nix or another language; its content is on lines
 // of its own, or has no number.
-var headOfBlock = pattern.New(`^[A-Za-z_][\w.]*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
+var headOfBlock = pattern.New(`^[A-Za-z_][\w.]*\s*=\s*(?:.*''|[frb]?"""|\[[^\d\]]*\]?;?|\{|\()$`)
+
+// inProgram reports whether a line is an argument of a call by its name, or gives a variable the
+// result of a call. Neither is a setting unless its name is of the network.
+func inProgram(text string) bool {
+	return ofCall.MatchString(text) && !ofNetworkName.MatchString(text[:strings.IndexByte(text, '=')])
+}
+
+var ofCall = pattern.New(`^[a-z_]\w*(?:=(?:[^",]*|"[^"]*"|'[^']*'),$|\s?=\s?[\w.]+\(.*\)$)`)
 
 // optionOfNix reports whether a line is an option of NixOS that is none of the network, or switches
 // a service.

@@ -14,7 +14,8 @@ var (
 	// writesFile is a call with a file of the kernel and a number: WriteFile("/proc/sys/…", "1"),
 	// open('/proc/sys/…', 'w').write('1').
 	writesFile = pattern.New("[\"'`]((?:/proc/sys|/sys/(?:class/net|module))/[^\"'`\\s]+)[\"'`]\\s*" +
-		`(?:,\s*(?:['"](?:w|wt|wb|a|r\+)["']\s*\)\s*(?:\.write\w*\(|do\s*\|\w+\|\s*\w+\.(?:write|puts|print)\w*[( ])\s*)?|` +
+		`(?:,\s*(?:["']echo["']\s*,\s*)?` +
+		`(?:['"](?:w|wt|wb|a|r\+)["']\s*\)\s*(?:\.write\w*\(|do\s*\|\w+\|\s*\w+\.(?:write|puts|print)\w*[( ])\s*)?|` +
 		`\)+\s*\.write\w*\()` +
 		`\s*(?:\[\]byte\(|\w+\.encode\(|&?b)?["'` + "`" + `]?(-?\d[\d \t]*)(?:\\n)?["'` + "`" + `]?\s*[,)]`)
 	// opensFile is the head of a block that writes a file, and writesValueOf the line that does.
