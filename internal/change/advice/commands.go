@@ -387,6 +387,8 @@ func (r *reader) interfaceWords(o OS, device string, words []string) {
 		// followed by a value (ifconfig(8), ip-link(8)).
 		flag := strings.TrimPrefix(w, "-")
 		switch {
+		case w == "-": // the remark of a page follows
+			return
 		case w == "mtu" && value != "":
 			r.add(o, "link:"+device+"/mtu", value)
 		case (w == "txqueuelen" || w == "qlen" || w == "txqlen") && value != "":

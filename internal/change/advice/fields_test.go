@@ -139,6 +139,16 @@ func TestFields(t *testing.T) {
 			"net.ipv4.tcp_sack = 0", []string{sack}},
 		{"lines of a program", "rules = \"\"\"\nok = sum(write(p) for p in all)\nparameter(\n  default_value=1000,\n" +
 			"  low='a b',\n)", nil},
+		{"a remark behind ifconfig", "<b>$ ifconfig eth0 mtu 9000 up</b> - set mtu to 9000", []string{mtu}},
+		{"a table with the default first", "| `net.ipv4.tcp_sack` | 1（默认） | 0 | x |", []string{sack}},
+		{"words in a table on one line", "SYSCTL = {'net.core.default_qdisc':'fq', 'net.ipv4.tcp_sack':'0',", []string{
+			"net.core.default_qdisc = fq: still-right", sack}},
+		{"what a kernel has removed", "> `net.ipv4.tcp_tw_recycle` **was removed in kernel 4.12** and broke clients", nil},
+		{"the output of a command", "MAC=$(cat /sys/class/net/eth0/address)\nip link set eth0 mtu 9000", []string{mtu}},
+		{"sudo in a string", `os.system("sudo sh -c 'echo 0 > /proc/sys/net/ipv4/tcp_sack'")`, []string{sack}},
+		{"addresses of others", "net.ipv6.ip_nonlocal_bind = 1", []string{"net.ipv6.ip_nonlocal_bind = 1: still-right"}},
+		{"data without an answer", "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged = 10", []string{
+			"net.netfilter.nf_conntrack_tcp_timeout_unacknowledged = 10: harmful"}},
 		{"a NIC without its number", "dev.em.rx_processing_limit=-1", []string{
 			"dev.em.rx_processing_limit = -1: ignored"}},
 	} {

@@ -301,9 +301,12 @@ var mentioned = pattern.New(`(?:^|[\s"'` + "`" + `(|])(` + namePattern + `)["'` 
 // taskTitle is the name of a task of Ansible, which is a sentence.
 var taskTitle = pattern.New(`^(?:-\s+)?name:\s+["']?(?:[A-Z][a-z]+\s|\S+\s+to\s)`)
 
+// goneSince says of a setting that it is no more.
+var goneSince = pattern.New(`(?i)\b(?:removed|dropped|deprecated|obsolete)\b.*\bkernel\b`)
+
 // mentions reports whether a line gives a value for a setting in words.
 func mentions(text string) bool {
-	if taskTitle.MatchString(text) {
+	if taskTitle.MatchString(text) || goneSince.MatchString(text) {
 		return false
 	}
 	m := mentioned.FindStringSubmatch(text)
@@ -358,7 +361,7 @@ func holdsCommand(text string) bool {
 }
 
 // writesKernel is a command that writes a file of the kernel, also in a loop.
-var writesKernel = pattern.New(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*` +
+var writesKernel = pattern.New(`^\s*(?:sudo\s+)?(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*` +
 	`(?:>|\btee(?:\s+-a)?)\s*["']?(?:/proc/sys/|/proc/irq/|/sys/|\$\w)`)
 
 // programOf are the arguments of reg add or of netsh, which another function runs.

@@ -238,7 +238,7 @@ func (r *reader) assignsVariable(text string) bool {
 	if !shellVariable.MatchString(text) {
 		return false
 	}
-	if counted.MatchString(text) {
+	if counted.MatchString(text) && !hidden.MatchString(text) {
 		return true
 	}
 	name, _, _ := strings.Cut(text[strings.LastIndex(text[:strings.Index(text, "=")], " ")+1:], "=")
@@ -333,8 +333,8 @@ var (
 // listOfKeys is a list with the key of the registry that lines below it are about.
 var listOfKeys = pattern.New(`(?i)^\w+\s*=\s*\[\s*@?r?["']hk\w+\\[^"']*["']\s*\],?$`)
 
-// counted is an assignment of what the shell works out.
-var counted = pattern.New(`^\w+=\$\(\([^()]*\)\)$`)
+// counted is an assignment of what the shell works out, or of what a command prints.
+var counted = pattern.New(`^\w+=\$\(.*\)$`)
 
 // listInCode are several commands within one pair of backquotes.
 var listInCode = pattern.New(

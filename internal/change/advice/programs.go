@@ -27,7 +27,7 @@ var (
 
 	// onePair is a name with its value among others on the line.
 	onePair = pattern.New(`(?:^|[{\[(,\s])["']?(` + namePattern + `)(?:["']?\s*(?::|=>|=)|["']\s*,)\s*` +
-		`(?:\{\s*["']?value["']?\s*(?::|=>|=)\s*)?["']?(-?\d+(?:[ \t]+\d+)*|true|false)["']?\s*(?:[,;}\])]|$)`)
+		`(?:\{\s*["']?value["']?\s*(?::|=>|=)\s*)?["']?(-?\d+(?:[ \t]+\d+)*|[a-z]\w*)["']?\s*(?:[,;}\])]|$)`)
 	// moreLines is the beginning of a further setting in a string of several lines.
 	moreLines = pattern.New(`\\n\s*(` + namePattern + `\s*=)`)
 
@@ -80,7 +80,10 @@ func (r *reader) program(text string) bool {
 func (r *reader) several(text string) bool {
 	found := false
 	for at := onePair.FindStringSubmatchIndex(text); at != nil; at = onePair.FindStringSubmatchIndex(text) {
-		found = r.sysctl(text[at[2]:at[3]], boolean(text[at[4]:at[5]])) || found
+		name, value := text[at[2]:at[3]], boolean(text[at[4]:at[5]])
+		if numbers.MatchString(value) || wordValued.MatchString(name) {
+			found = r.sysctl(name, value) || found
+		}
 		text = text[at[5]:]
 	}
 	return found
