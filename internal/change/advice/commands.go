@@ -507,6 +507,8 @@ func (r *reader) echo(c, _ command) bool {
 	case r.prints && printedSetting.MatchString("echo "+text):
 		return r.written(text, "")
 	case r.writtenRegistry(text):
+	case strings.Count(r.line.text, `"`)%2 == 1: // the first line of a text that it writes
+		r.assignment(text)
 	}
 	return true
 }

@@ -149,6 +149,14 @@ func TestFields(t *testing.T) {
 		{"addresses of others", "net.ipv6.ip_nonlocal_bind = 1", []string{"net.ipv6.ip_nonlocal_bind = 1: still-right"}},
 		{"data without an answer", "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged = 10", []string{
 			"net.netfilter.nf_conntrack_tcp_timeout_unacknowledged = 10: harmful"}},
+		{"names with slashes", `"net/ipv4/tcp_sack": "0",`, []string{sack}},
+		{"a file that a string writes", `cmds:add("echo 'kern.ipc.nmbclusters=\"1000\"' >> /mnt/boot/loader.conf")`,
+			[]string{"kern.ipc.nmbclusters = 1000: harmful"}},
+		{"the first line of a text", "echo \"net.ipv4.tcp_sack = 0\nnet.core.somaxconn = 128\" >> /etc/sysctl.conf",
+			[]string{sack, "net.core.somaxconn = 128: harmful"}},
+		{"names of patched kernels", "sysctl -w net.mptcp.mptcp_scheduler=$s", []string{
+			"net.mptcp.mptcp_scheduler = $s: ignored"}},
+		{"nothing kept back", "net.ipv4.tcp_app_win = 0", []string{"net.ipv4.tcp_app_win = 0: still-right"}},
 		{"a NIC without its number", "dev.em.rx_processing_limit=-1", []string{
 			"dev.em.rx_processing_limit = -1: ignored"}},
 	} {

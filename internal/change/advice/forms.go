@@ -21,6 +21,9 @@ var namedValue = pattern.New(
 var loneName = pattern.New(`^(?:-\s*)?(?:(?:name|namespace|key|title)\s*(?:=>|:|=)\s*)?["']?(` + namePattern +
 	`)["']?\s*[:,]?(?:\s*do)?$`)
 
+// slashedPair is a name with slashes and its value in a table of a program.
+var slashedPair = pattern.New(`^["']((?:net|vm|kernel|fs)(?:/[\w*.-]+)+)["']\s*(?::|=>)\s*["']?(.+?)["']?,?$`)
+
 // blockHead is the head of a resource that names its sysctl: sysctl { 'NAME':, sysctl_param 'NAME'
 // do, sysctl::value { "NAME": value => 1 }.
 var blockHead = pattern.New(`^[\w:]*sysctl[\w:]*\s*\{?\s*["'](` + namePattern + `)["']\s*(?::|do\b)?\s*(.*)$`)
@@ -78,6 +81,9 @@ func (r *reader) pair(text string) bool {
 	}
 	text = treeOfNix.ReplaceAllString(text, "$1")
 	if m := inlineBlock.FindStringSubmatch(text); m != nil {
+		return r.block(m[1], m[2])
+	}
+	if m := slashedPair.FindStringSubmatch(text); m != nil {
 		return r.block(m[1], m[2])
 	}
 	if m := helper.FindStringSubmatch(text); m != nil && r.sysctl(m[1], plainValue(m[2])) {
@@ -346,20 +352,6 @@ var settingCommands = pattern.New(`(?i)^\s*(?:sudo\s+|RUN\s+)?(?:[/$]\S*/)?(?:(?
 	`sysctl|ethtool|ifconfig\s+\S+\s+(?:mtu|txqueuelen|-?(?:[rt]xcsum|tso|lro))|` +
 	`(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
 
-// holdsCommand reports whether one of the commands of a string is such a command, or writes a file
-// of the kernel.
-func holdsCommand(text string) bool {
-	if writesKernel.MatchString(text) {
-		return true
-	}
-	for part := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ';' || c == '&' || c == '|' }) {
-		if settingCommands.MatchString(part) {
-			return true
-		}
-	}
-	return false
-}
-
 // writesKernel is a command that writes a file of the kernel, also in a loop.
 var writesKernel = pattern.New(`^\s*(?:sudo\s+)?(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*` +
 	`(?:>|\btee(?:\s+-a)?)\s*["']?(?:/proc/sys/|/proc/irq/|/sys/|\$\w)`)
@@ -391,13 +383,6 @@ var augeasSet = pattern.New(`["']set\s+(?:/files/etc/sysctl(?:\.conf|\.d/[\w.-]+
 
 // pairOfStrings is a name and a value as two strings of a program: ("net.core.rmem_max", "1").
 var pairOfStrings = pattern.New(`[({\[]\s*["'](` + namePattern + `)["']\s*,\s*["']([^"']+)["']\s*[)}\]]`)
-
-// pairWithCall is a tuple of a name and what a program works out: ("net.core.rmem_max", str(size)).
-var pairWithCall = pattern.New(`^[({\[]\s*["'](` + namePattern +
-	`)["']\s*,\s*(?:str\()?([A-Za-z_][\w.]*)\)?\s*[)}\]],?$`)
-
-// modulesToLoad is a list of modules with their parameters, each in one string.
-var modulesToLoad = pattern.New(`^kernel_modules\s*=\s*\[(.*)\]$`)
 
 // registryCall is a function of a script with a key, a name and a number, and perhaps a type among
 // them: R "HKLM:\…" "NAME" 1, SetValue(@"HKEY_…", "NAME", 1), R $key "NAME" 1.

@@ -123,10 +123,13 @@ func shortened(text string) string {
 // cutVariable is a part of a variable, whose colon is no sign of an interface: ${dev:0:-1}.
 var cutVariable = pattern.New(`(\$\{\w+):[^{}]*\}`)
 
+// outputOf is an interface that a command prints, with slashes in the command.
+var outputOf = pattern.New(`^(ethtool:|link:|qdisc:)\$\(.*/.*\)/`)
+
 // add records a setting of the present line. Names that package knob can parse get its spelling, so
 // that facts, catalogue and present value use one name, independent of the text's spelling.
 func (r *reader) add(o OS, name, value string) {
-	name = cutVariable.ReplaceAllString(name, "$1}")
+	name = outputOf.ReplaceAllString(cutVariable.ReplaceAllString(name, "$1}"), "$1*/")
 	if id, err := knob.ParseID(name); err == nil {
 		name = string(id)
 	}

@@ -137,3 +137,28 @@ func (r *reader) cloud(text string) bool {
 	name := cloudNames()[key]
 	return name != "" && r.sysctl(name, value) || m[1][0] != 'n' // others than the network's
 }
+
+// holdsCommand reports whether one of the commands of a string is such a command, or writes a file
+// of the kernel.
+func holdsCommand(text string) bool {
+	if writesKernel.MatchString(text) || writesFileOf.MatchString(text) {
+		return true
+	}
+	for part := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ';' || c == '&' || c == '|' }) {
+		if settingCommands.MatchString(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// writesFileOf is a command that puts a setting into a file of settings.
+var writesFileOf = pattern.New(`^\s*(?:sudo\s+)?echo\s.*=.*(?:>>?|\btee(?:\s+-a)?)\s*["']?\S*` +
+	`(?:(?:sysctl|loader)\.conf|sysctl\.d/|modprobe\.d/)`)
+
+// pairWithCall is a tuple of a name and what a program works out: ("net.core.rmem_max", str(size)).
+var pairWithCall = pattern.New(`^[({\[]\s*["'](` + namePattern +
+	`)["']\s*,\s*(?:str\()?([A-Za-z_][\w.]*)\)?\s*[)}\]],?$`)
+
+// modulesToLoad is a list of modules with their parameters, each in one string.
+var modulesToLoad = pattern.New(`^kernel_modules\s*=\s*\[(.*)\]$`)
