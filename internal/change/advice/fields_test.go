@@ -157,6 +157,7 @@ func TestFields(t *testing.T) {
 		{"names of patched kernels", "sysctl -w net.mptcp.mptcp_scheduler=$s", []string{
 			"net.mptcp.mptcp_scheduler = $s: ignored"}},
 		{"nothing kept back", "net.ipv4.tcp_app_win = 0", []string{"net.ipv4.tcp_app_win = 0: still-right"}},
+		{"variables before a command", "K=${L} SITE=\"x\" bash -c \"$(curl x)\"", nil},
 		{"a NIC without its number", "dev.em.rx_processing_limit=-1", []string{
 			"dev.em.rx_processing_limit = -1: ignored"}},
 	} {

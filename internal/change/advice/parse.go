@@ -313,11 +313,15 @@ var (
 // of its own, or has no number.
 var headOfBlock = pattern.New(`^[A-Za-z_][\w.]*\s*=\s*(?:.*''|[frb]?"""|\[[^\d\]]*\]?;?|\{|\()$`)
 
-// inProgram reports whether a line is an argument of a call by its name, or gives a variable the
-// result of a call. Neither is a setting unless its name is of the network.
+// inProgram reports whether a line is a command, an argument of a call by its name, or gives a
+// variable the result of a call. None is a setting unless its name is of the network.
 func inProgram(text string) bool {
-	return ofCall.MatchString(text) && !ofNetworkName.MatchString(text[:strings.IndexByte(text, '=')])
+	return withEnvironment.MatchString(text) ||
+		ofCall.MatchString(text) && !ofNetworkName.MatchString(text[:strings.IndexByte(text, '=')])
 }
+
+// withEnvironment is a command with variables of the environment before it.
+var withEnvironment = pattern.New(`^(?:[A-Z][A-Z0-9_]*=\S*\s+)+[a-z][\w-]*\s`)
 
 var ofCall = pattern.New(`^[a-z_]\w*(?:=(?:[^",]*|"[^"]*"|'[^']*'),$|\s?=\s?[\w.]+\(.*\)$)`)
 
