@@ -141,11 +141,12 @@ func (r *reader) cloud(text string) bool {
 // holdsCommand reports whether one of the commands of a string is such a command, or writes a file
 // of the kernel.
 func holdsCommand(text string) bool {
+	const shortestCommand = 6 // bytes, of which no command that sets something has fewer
 	if writesKernel.MatchString(text) || writesFileOf.MatchString(text) {
 		return true
 	}
 	for part := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ';' || c == '&' || c == '|' }) {
-		if settingCommands.MatchString(part) {
+		if len(part) > shortestCommand && settingCommands.MatchString(part) {
 			return true
 		}
 	}
