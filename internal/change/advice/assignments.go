@@ -65,6 +65,10 @@ func (r *reader) sysctl(name, value string) bool {
 		}
 		name = strings.Join(parts, ".")
 	}
+	o, ok := sysctlOS(name)
+	if !ok {
+		return false
+	}
 	// A list that a program inserts at once (sed '/x/i \'): the next setting begins within the value.
 	if at := nextSetting.FindStringSubmatchIndex(value); at != nil {
 		r.sysctl(value[at[2]:at[3]], strings.TrimSpace(value[at[1]:]))
@@ -72,8 +76,7 @@ func (r *reader) sysctl(name, value string) bool {
 	}
 	value = strings.TrimRight(value, "`")
 	// An empty value is a template that the reader was to fill in.
-	o, ok := sysctlOS(name)
-	if !ok || value == "" {
+	if value == "" {
 		return false
 	}
 	if value == "{" || value == "[" || value == "(" { // the head of a block of Nix
@@ -170,8 +173,12 @@ func (r *reader) assignment(text string) bool {
 	return true
 }
 
-// bootLineVariable is the variable that holds the kernel's command line in /etc/default/grub.
-var bootLineVariable = pattern.New(`^GRUB_CMDLINE_LINUX(?:_DEFAULT)?\s*=`)
+// bootLineVariable is the variable that holds the kernel's command line in /etc/default/grub, or
+// what stands before it elsewhere: in the log of the kernel, in files of boot loaders, in a profile
+// of TuneD, in NixOS and for grubby.
+var bootLineVariable = pattern.New(`^(?:GRUB_CMDLINE_LINUX(?:_DEFAULT)?\+?\s*=|.*\bKernel command line:|` +
+	`(?:linux(?:efi|16)?|append|options|APPEND)\s.*\broot=|cmdline\w*\s*\+?=|(?:boot\.)?kernelParams\s*=|` +
+	`.*\bgrubby\s.*--args=)`)
 
 // bootParameter is MODULE.NAME=VALUE on that line, which is what options MODULE NAME=VALUE is for a
 // driver built into the kernel. Source: Documentation/admin-guide/kernel-parameters.rst.
@@ -183,14 +190,15 @@ func (r *reader) bootLine(text string) bool {
 	if !bootLineVariable.MatchString(text) {
 		return false
 	}
-	_, value, _ := split(text)
-	for _, w := range strings.Fields(value) {
+	found := strings.HasPrefix(text, "GRUB")
+	for _, w := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\"'[];", c) }) {
+		w = strings.TrimPrefix(w, "--args=")
 		if m := bootParameter.FindStringSubmatch(w); m != nil && m[1] != "net" {
 			// net.ifnames is read by udev, and no module
-			r.moduleParameters(m[1], []string{m[2] + "=" + m[3]})
+			found = r.moduleParameters(m[1], []string{m[2] + "=" + m[3]}) || found
 		}
 	}
-	return true
+	return found
 }
 
 // kernelOptionLine is a line of a FreeBSD kernel configuration: capital letters, which no module of

@@ -173,6 +173,9 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 	}
 	// sysctl -p FILE and --system read files that are not available here; their words have no
 	// equals sign. The same holds for -f FILE (FreeBSD).
+	if asksSysctl.MatchString(strings.Join(c.words[1:], " ")) {
+		r.answerAt = r.line.number + 1
+	}
 	for _, w := range withoutBlanks(withNumbers(c.words[1:])) {
 		// Both programs accept settings anywhere between their options, and neither system needs -w
 		// any longer.
@@ -195,6 +198,12 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 	}
 	return true
 }
+
+// asksSysctl are the words of a command that shows values.
+var asksSysctl = pattern.New(`^(?:-[aAnNed]+\b|[a-z]\w*(?:\.[\w*/-]+)+)[^=]*$`)
+
+// answer is a line of what sysctl(8) prints.
+var answer = pattern.New(`^(?:>\s+)?` + namePattern + `(?: = |: )[^"']*$`)
 
 // leftOpen is a name that a program fills in; the table that it goes over is read where it stands.
 var leftOpen = pattern.New(`^(?:%s|\$?\{[\w.]*\})$`)
@@ -378,6 +387,8 @@ func (r *reader) interfaceWords(o OS, device string, words []string) {
 		// followed by a value (ifconfig(8), ip-link(8)).
 		flag := strings.TrimPrefix(w, "-")
 		switch {
+		case w == "-": // the remark of a page follows
+			return
 		case w == "mtu" && value != "":
 			r.add(o, "link:"+device+"/mtu", value)
 		case (w == "txqueuelen" || w == "qlen" || w == "txqlen") && value != "":
@@ -496,6 +507,8 @@ func (r *reader) echo(c, _ command) bool {
 	case r.prints && printedSetting.MatchString("echo "+text):
 		return r.written(text, "")
 	case r.writtenRegistry(text):
+	case strings.Count(r.line.text, `"`)%2 == 1: // the first line of a text that it writes
+		r.assignment(text)
 	}
 	return true
 }

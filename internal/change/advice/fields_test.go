@@ -108,6 +108,56 @@ func TestFields(t *testing.T) {
 		{"a number that is not known", `["ip", "link", "set", "dev", "eth0", "mtu", str(self.mtu)]`,
 			[]string{"link:eth0/mtu = $self_mtu: unknown"}},
 		{"remarks in an entry", "- name: eth0  # x\n  mtu: 9000  # y\n  ipv4:\n    enabled: false\n", []string{mtu}},
+		{"a later command of a string", `run("ifconfig eth0 down && ethtool -K eth0 gro off; ifconfig eth0 up")`,
+			[]string{gro}},
+		{"commands of a variable", `cmd="sudo sysctl net.ipv4.tcp_sack=0; sudo ethtool -K eth0 gro off"`,
+			[]string{sack, gro}},
+		{"switches of ifconfig in a string", `sudo("sysctl hw.ix.enable_aim=0; " "ifconfig %s -tso -lro; " % (i))`, []string{
+			"hw.ix.enable_aim = 0: now-default", "ifconfig:%s/tso = off: harmful", "ifconfig:%s/lro = off: still-right"}},
+		{"features that no kernel has", "ethtool -K eth0 xdp on rx-timestamping on hw-tc-offload on", []string{
+			"ethtool:eth0/feature.xdp = on: ignored", "ethtool:eth0/feature.rx-timestamping = on: ignored",
+			"ethtool:eth0/feature.hw-tc-offload = on: still-right"}},
+		{"more descriptors than a NIC has", "ethtool -G eth0 rx 2097152 tx 65535", []string{
+			"ethtool:eth0/ring.rx = 2097152: ignored", "ethtool:eth0/ring.tx = 65535: still-right"}},
+		{"numbers of Ruby and tabs", "'net.core.somaxconn': 65_535,\n" + `'net.ipv4.tcp_rmem': "4096\t87380\t33554432",`,
+			[]string{"net.core.somaxconn = 65535: still-right", "net.ipv4.tcp_rmem = 4096 87380 33554432: still-right"}},
+		{"a call with a host before the name", `stack.SysctlSet (hosts.Get(i), ".net.ipv4.tcp_sack", "0");`,
+			[]string{sack}},
+		{"a tuple with a call", `("net.core.busy_poll", str(self._poll)),`, []string{
+			"net.core.busy_poll = $self__poll: unknown"}},
+		{"a file and echo as words of a call", `Run("/proc/sys/net/ipv4/tcp_sack", "echo", "0", NULL_STR);`,
+			[]string{sack}},
+		{"modules of Kata", `kernel_modules = ["e1000e InterruptThrottleRate=0 EEE=1", "i915"]`, []string{
+			"module:e1000e/InterruptThrottleRate = 0: still-right", "module:e1000e/EEE = 1: ignored"}},
+		{"options that a program writes", `f.write('options ixgbevf InterruptThrottleRate=1,1')`, []string{
+			"module:ixgbevf/InterruptThrottleRate = 1,1: ignored"}},
+		{"the command line in the log", "[    0.0] Kernel command line: root=/dev/sda e1000e.InterruptThrottleRate=0",
+			[]string{"module:e1000e/InterruptThrottleRate = 0: still-right"}},
+		{"the end of a string of Perl", `print "[x] Set-NetTCPSetting -AutoTuningLevelLocal Normal\n";`, []string{
+			"netsh:tcp/autotuninglevel = normal: now-default"}},
+		{"what sysctl shows", "$ sysctl -a | grep sack\nnet.ipv4.tcp_sack = 0\nnet.ipv4.tcp_dsack = 0\n\n" +
+			"net.ipv4.tcp_sack = 0", []string{sack}},
+		{"lines of a program", "rules = \"\"\"\nok = sum(write(p) for p in all)\nparameter(\n  default_value=1000,\n" +
+			"  low='a b',\n)", nil},
+		{"a remark behind ifconfig", "<b>$ ifconfig eth0 mtu 9000 up</b> - set mtu to 9000", []string{mtu}},
+		{"a table with the default first", "| `net.ipv4.tcp_sack` | 1（默认） | 0 | x |", []string{sack}},
+		{"words in a table on one line", "SYSCTL = {'net.core.default_qdisc':'fq', 'net.ipv4.tcp_sack':'0',", []string{
+			"net.core.default_qdisc = fq: still-right", sack}},
+		{"what a kernel has removed", "> `net.ipv4.tcp_tw_recycle` **was removed in kernel 4.12** and broke clients", nil},
+		{"the output of a command", "MAC=$(cat /sys/class/net/eth0/address)\nip link set eth0 mtu 9000", []string{mtu}},
+		{"sudo in a string", `os.system("sudo sh -c 'echo 0 > /proc/sys/net/ipv4/tcp_sack'")`, []string{sack}},
+		{"addresses of others", "net.ipv6.ip_nonlocal_bind = 1", []string{"net.ipv6.ip_nonlocal_bind = 1: still-right"}},
+		{"data without an answer", "net.netfilter.nf_conntrack_tcp_timeout_unacknowledged = 10", []string{
+			"net.netfilter.nf_conntrack_tcp_timeout_unacknowledged = 10: harmful"}},
+		{"names with slashes", `"net/ipv4/tcp_sack": "0",`, []string{sack}},
+		{"a file that a string writes", `cmds:add("echo 'kern.ipc.nmbclusters=\"1000\"' >> /mnt/boot/loader.conf")`,
+			[]string{"kern.ipc.nmbclusters = 1000: harmful"}},
+		{"the first line of a text", "echo \"net.ipv4.tcp_sack = 0\nnet.core.somaxconn = 128\" >> /etc/sysctl.conf",
+			[]string{sack, "net.core.somaxconn = 128: harmful"}},
+		{"names of patched kernels", "sysctl -w net.mptcp.mptcp_scheduler=$s", []string{
+			"net.mptcp.mptcp_scheduler = $s: ignored"}},
+		{"nothing kept back", "net.ipv4.tcp_app_win = 0", []string{"net.ipv4.tcp_app_win = 0: still-right"}},
+		{"variables before a command", "K=${L} SITE=\"x\" bash -c \"$(curl x)\"", nil},
 		{"a NIC without its number", "dev.em.rx_processing_limit=-1", []string{
 			"dev.em.rx_processing_limit = -1: ignored"}},
 	} {

@@ -21,6 +21,9 @@ var namedValue = pattern.New(
 var loneName = pattern.New(`^(?:-\s*)?(?:(?:name|namespace|key|title)\s*(?:=>|:|=)\s*)?["']?(` + namePattern +
 	`)["']?\s*[:,]?(?:\s*do)?$`)
 
+// slashedPair is a name with slashes and its value in a table of a program.
+var slashedPair = pattern.New(`^["']((?:net|vm|kernel|fs)(?:/[\w*.-]+)+)["']\s*(?::|=>)\s*["']?(.+?)["']?,?$`)
+
 // blockHead is the head of a resource that names its sysctl: sysctl { 'NAME':, sysctl_param 'NAME'
 // do, sysctl::value { "NAME": value => 1 }.
 var blockHead = pattern.New(`^[\w:]*sysctl[\w:]*\s*\{?\s*["'](` + namePattern + `)["']\s*(?::|do\b)?\s*(.*)$`)
@@ -78,6 +81,9 @@ func (r *reader) pair(text string) bool {
 	}
 	text = treeOfNix.ReplaceAllString(text, "$1")
 	if m := inlineBlock.FindStringSubmatch(text); m != nil {
+		return r.block(m[1], m[2])
+	}
+	if m := slashedPair.FindStringSubmatch(text); m != nil {
 		return r.block(m[1], m[2])
 	}
 	if m := helper.FindStringSubmatch(text); m != nil && r.sysctl(m[1], plainValue(m[2])) {
@@ -210,8 +216,14 @@ func plainValue(value string) string {
 	if strings.HasPrefix(value, "[") && strings.HasSuffix(value, "]") {
 		value = value[1 : len(value)-1]
 	}
-	return strings.TrimSpace(value)
+	if inThousands.MatchString(value) {
+		value = strings.ReplaceAll(value, "_", "")
+	}
+	return strings.TrimSpace(strings.ReplaceAll(value, `\t`, " "))
 }
+
+// inThousands is a number as programs write it: 2_147_483_647.
+var inThousands = pattern.New(`^\d{1,3}(?:_\d{3})+$`)
 
 // nixPriority is the function of Nix that ranks a value among others.
 var nixPriority = pattern.New(`^(?:lib\.)?mk(?:Default|Force|Override\s+\d+)\s+`)
@@ -295,9 +307,12 @@ var mentioned = pattern.New(`(?:^|[\s"'` + "`" + `(|])(` + namePattern + `)["'` 
 // taskTitle is the name of a task of Ansible, which is a sentence.
 var taskTitle = pattern.New(`^(?:-\s+)?name:\s+["']?(?:[A-Z][a-z]+\s|\S+\s+to\s)`)
 
+// goneSince says of a setting that it is no more.
+var goneSince = pattern.New(`(?i)\b(?:removed|dropped|deprecated|obsolete)\b.*\bkernel\b`)
+
 // mentions reports whether a line gives a value for a setting in words.
 func mentions(text string) bool {
-	if taskTitle.MatchString(text) {
+	if taskTitle.MatchString(text) || goneSince.MatchString(text) {
 		return false
 	}
 	m := mentioned.FindStringSubmatch(text)
@@ -334,10 +349,11 @@ var quotedText = pattern.New(`"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'`)
 var settingCommands = pattern.New(`(?i)^\s*(?:sudo\s+|RUN\s+)?(?:[/$]\S*/)?(?:(?:powershell|pwsh)(?:\.exe)?|` +
 	`netsh(?:\.exe)?|reg(?:\.exe)? add|ndd|ipadm|dladm|` +
 	`ip\s+link\s+set\s+\S.*\s(?:mtu|txqueuelen)|tc\s+qdisc\s+(?:add|replace|change)|` +
-	`sysctl|ethtool|ifconfig\s+\S+\s+(?:mtu|txqueuelen)|(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
+	`sysctl|ethtool|ifconfig\s+\S+\s+(?:mtu|txqueuelen|-?(?:[rt]xcsum|tso|lro))|` +
+	`(?:set|new)-itemproperty|(?:set|enable|disable)-(?:net|smb)\w+)\s`)
 
 // writesKernel is a command that writes a file of the kernel, also in a loop.
-var writesKernel = pattern.New(`^\s*(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*` +
+var writesKernel = pattern.New(`^\s*(?:sudo\s+)?(?:/bin/)?(?:for|echo|printf|sh|bash)\s.*` +
 	`(?:>|\btee(?:\s+-a)?)\s*["']?(?:/proc/sys/|/proc/irq/|/sys/|\$\w)`)
 
 // programOf are the arguments of reg add or of netsh, which another function runs.
@@ -447,7 +463,8 @@ func (r *reader) quoted(text string) bool {
 		inner = strings.TrimSuffix(inner, `\n`) // printf
 		inner = pathOfProgram.ReplaceAllString(inner, "$1 ")
 		inner = withProgram(inner)
-		if settingCommands.MatchString(inner) || writesKernel.MatchString(inner) {
+		found = r.moduleOptions(inner) || found
+		if holdsCommand(inner) {
 			inner = r.script.inner(inner)
 			found = r.commands(splitCommands(inner)) && !asksNetsh.MatchString(inner) || found
 		}
@@ -463,6 +480,14 @@ func (r *reader) quoted(text string) bool {
 	}
 	for _, m := range pairOfStrings.FindAllStringSubmatch(text, -1) {
 		found = !found && numbers.MatchString(m[2]) && r.sysctl(m[1], m[2]) || found
+	}
+	if m := pairWithCall.FindStringSubmatch(text); m != nil && !found {
+		found = r.sysctl(m[1], "$"+strings.ReplaceAll(m[2], ".", "_"))
+	}
+	if m := modulesToLoad.FindStringSubmatch(text); m != nil {
+		for _, one := range quotedText.FindAllStringSubmatch(m[1], -1) {
+			found = r.moduleOptions("options "+one[1]+one[2]) || found
+		}
 	}
 	if m := afterDo.FindStringSubmatch(text); m != nil && !found && settingCommands.MatchString(m[1]) {
 		found = r.commands(splitCommands(m[1])) || found
@@ -491,7 +516,8 @@ func (r *reader) quoted(text string) bool {
 	if !found {
 		for _, at := range cmdletWithin.FindAllStringIndex(text, -1) {
 			if !asksFor.MatchString(text[:at[0]]) {
-				found = r.commands(splitCommands(strings.TrimRight(text[at[0]:at[1]], `"')`))) || found
+				cmdlet := strings.TrimSuffix(strings.TrimRight(text[at[0]:at[1]], `"')`), `\n`)
+				found = r.commands(splitCommands(cmdlet)) || found
 			}
 		}
 	}
@@ -535,7 +561,8 @@ func (r *reader) quoted(text string) bool {
 }
 
 // call is a function of a program that sets a sysctl: os.sysctl("net.inet.tcp.tso", 1).
-var call = pattern.New(`(?i)sysctl\w*\(\s*["'](` + namePattern + `)["']\s*,\s*["']?(-?\w+)["']?\s*[,)]`)
+var call = pattern.New(`(?i)sysctl\w*\s?\(\s*(?:\w[\w.]*(?:\(\w*\))?\s*,\s*)?["']\.?(` + namePattern +
+	`)["']\s*,\s*["']?(-?\w+(?:[ \t]+\d+)*)["']?\s*[,)]`)
 
 // quotedSetting is a setting that is one word of a list: "net.core.rmem_max=16777216".
 var quotedSetting = pattern.New(`["'](` + namePattern + `\s*=\s*[^"']+)["']`)

@@ -335,6 +335,9 @@ func (j Judgement) refused(near string) Judgement {
 	j.Verdict, j.Source = Ignored, "the names below /proc/sys/net of Linux 6.18"
 	j.Why, j.Today = "The kernel has no setting of this name, and refuses it.", near
 	switch {
+	case strings.HasPrefix(j.Knob, "ethtool:"):
+		j.Why, j.Today = "The kernel has no feature of this name, and ethtool refuses it.", "leave it out"
+		j.Source = "net/ethtool/common.c (netdev_features_strings)"
 	case j.For != Linux:
 		j.Source = "the names of the settings of " + j.For.name()
 		j.Why = j.For.name() + " has no setting of this name."

@@ -131,11 +131,17 @@ func (r *reader) table(text string) bool {
 	if r.valueColumn > at && r.valueColumn < len(cells) {
 		column = r.valueColumn
 	}
+	if column == at+1 && column+1 < len(cells) && ofKernel.MatchString(cells[column]) {
+		column++
+	}
 	if column >= len(cells) || cells[column] == "" || cells[column] == "-" {
 		return false
 	}
 	return r.sysctl(loneName.FindStringSubmatch(cells[at])[1], plainValue(cells[column]))
 }
+
+// ofKernel is a cell with a default, before the cell with what to set.
+var ofKernel = pattern.New(`^[\d ]+\(.*(?:default|默认|預設).*\)$`)
 
 // tableHead remembers which column holds the values.
 func (r *reader) tableHead(cells []string) {

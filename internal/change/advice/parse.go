@@ -89,6 +89,7 @@ type reader struct {
 	writesKeys  bool            // the text writes values of the registry
 	nicKeys     map[string]bool // variables of loops of a batch file that are keys of NICs
 	keyed       map[int]bool    // lines that have a key of the registry when they are written out
+	answerAt    int             // line where what a command shows may stand
 	dwordOf     string          // value of the registry whose number may follow
 	windows     bool            // the text is about the registry or NICs of Windows
 	line        line
@@ -122,10 +123,13 @@ func shortened(text string) string {
 // cutVariable is a part of a variable, whose colon is no sign of an interface: ${dev:0:-1}.
 var cutVariable = pattern.New(`(\$\{\w+):[^{}]*\}`)
 
+// outputOf is an interface that a command prints, with slashes in the command.
+var outputOf = pattern.New(`^(ethtool:|link:|qdisc:)\$\(.*/.*\)/`)
+
 // add records a setting of the present line. Names that package knob can parse get its spelling, so
 // that facts, catalogue and present value use one name, independent of the text's spelling.
 func (r *reader) add(o OS, name, value string) {
-	name = cutVariable.ReplaceAllString(name, "$1}")
+	name = outputOf.ReplaceAllString(cutVariable.ReplaceAllString(name, "$1}"), "$1*/")
 	if id, err := knob.ParseID(name); err == nil {
 		name = string(id)
 	}
@@ -156,6 +160,10 @@ func (r *reader) read() {
 	}
 	if settingCommands.MatchString(text) { // the id of a state of Salt
 		text = strings.TrimSuffix(text, ":")
+	}
+	if r.line.number == r.answerAt && answer.MatchString(text) {
+		r.answerAt++
+		return
 	}
 	if text == "" || r.registry(text) || r.sectionHead(text) || fence(text) {
 		return
@@ -202,7 +210,7 @@ func (r *reader) read() {
 	}
 	if looksLikeSetting.MatchString(text) && !strings.HasSuffix(text, "{") && !strings.Contains(text, " => ") &&
 		!headOfBlock.MatchString(text) && !saysInWords(text) && !readsRegistry.MatchString(text) &&
-		!listOfKeys.MatchString(text) && !r.optionOfNix(text) ||
+		!listOfKeys.MatchString(text) && !r.optionOfNix(text) && !inProgram(text) ||
 		mentions(text) || tableOfNet.MatchString(text) || hidden.MatchString(text) {
 		r.unread()
 	}
@@ -233,7 +241,7 @@ func (r *reader) assignsVariable(text string) bool {
 	if !shellVariable.MatchString(text) {
 		return false
 	}
-	if counted.MatchString(text) {
+	if counted.MatchString(text) && !hidden.MatchString(text) {
 		return true
 	}
 	name, _, _ := strings.Cut(text[strings.LastIndex(text[:strings.Index(text, "=")], " ")+1:], "=")
@@ -303,7 +311,19 @@ var (
 
 // headOfBlock begins a list, a set or a text of Nix or another language; its content is on lines
 // of its own, or has no number.
-var headOfBlock = pattern.New(`^[A-Za-z_][\w.]*\s*=\s*(?:.*''|\[[^\d\]]*\]?;?|\{|\()$`)
+var headOfBlock = pattern.New(`^[A-Za-z_][\w.]*\s*=\s*(?:.*''|[frb]?"""|\[[^\d\]]*\]?;?|\{|\()$`)
+
+// inProgram reports whether a line is a command, an argument of a call by its name, or gives a
+// variable the result of a call. None is a setting unless its name is of the network.
+func inProgram(text string) bool {
+	return withEnvironment.MatchString(text) ||
+		ofCall.MatchString(text) && !ofNetworkName.MatchString(text[:strings.IndexByte(text, '=')])
+}
+
+// withEnvironment is a command with variables of the environment before it.
+var withEnvironment = pattern.New(`^(?:[A-Z][A-Z0-9_]*=\S*\s+)+[a-z][\w-]*\s`)
+
+var ofCall = pattern.New(`^[a-z_]\w*(?:=(?:[^",]*|"[^"]*"|'[^']*'),$|\s?=\s?[\w.]+\(.*\)$)`)
 
 // optionOfNix reports whether a line is an option of NixOS that is none of the network, or switches
 // a service.
@@ -320,8 +340,8 @@ var (
 // listOfKeys is a list with the key of the registry that lines below it are about.
 var listOfKeys = pattern.New(`(?i)^\w+\s*=\s*\[\s*@?r?["']hk\w+\\[^"']*["']\s*\],?$`)
 
-// counted is an assignment of what the shell works out.
-var counted = pattern.New(`^\w+=\$\(\([^()]*\)\)$`)
+// counted is an assignment of what the shell works out, or of what a command prints.
+var counted = pattern.New(`^\w+=\$\(.*\)$`)
 
 // listInCode are several commands within one pair of backquotes.
 var listInCode = pattern.New(

@@ -14,7 +14,8 @@ var (
 	// writesFile is a call with a file of the kernel and a number: WriteFile("/proc/sys/…", "1"),
 	// open('/proc/sys/…', 'w').write('1').
 	writesFile = pattern.New("[\"'`]((?:/proc/sys|/sys/(?:class/net|module))/[^\"'`\\s]+)[\"'`]\\s*" +
-		`(?:,\s*(?:['"](?:w|wt|wb|a|r\+)["']\s*\)\s*(?:\.write\w*\(|do\s*\|\w+\|\s*\w+\.(?:write|puts|print)\w*[( ])\s*)?|` +
+		`(?:,\s*(?:["']echo["']\s*,\s*)?` +
+		`(?:['"](?:w|wt|wb|a|r\+)["']\s*\)\s*(?:\.write\w*\(|do\s*\|\w+\|\s*\w+\.(?:write|puts|print)\w*[( ])\s*)?|` +
 		`\)+\s*\.write\w*\()` +
 		`\s*(?:\[\]byte\(|\w+\.encode\(|&?b)?["'` + "`" + `]?(-?\d[\d \t]*)(?:\\n)?["'` + "`" + `]?\s*[,)]`)
 	// opensFile is the head of a block that writes a file, and writesValueOf the line that does.
@@ -26,7 +27,7 @@ var (
 
 	// onePair is a name with its value among others on the line.
 	onePair = pattern.New(`(?:^|[{\[(,\s])["']?(` + namePattern + `)(?:["']?\s*(?::|=>|=)|["']\s*,)\s*` +
-		`(?:\{\s*["']?value["']?\s*(?::|=>|=)\s*)?["']?(-?\d+(?:[ \t]+\d+)*|true|false)["']?\s*(?:[,;}\])]|$)`)
+		`(?:\{\s*["']?value["']?\s*(?::|=>|=)\s*)?["']?(-?\d+(?:[ \t]+\d+)*|[a-z]\w*)["']?\s*(?:[,;}\])]|$)`)
 	// moreLines is the beginning of a further setting in a string of several lines.
 	moreLines = pattern.New(`\\n\s*(` + namePattern + `\s*=)`)
 
@@ -79,7 +80,10 @@ func (r *reader) program(text string) bool {
 func (r *reader) several(text string) bool {
 	found := false
 	for at := onePair.FindStringSubmatchIndex(text); at != nil; at = onePair.FindStringSubmatchIndex(text) {
-		found = r.sysctl(text[at[2]:at[3]], boolean(text[at[4]:at[5]])) || found
+		name, value := text[at[2]:at[3]], boolean(text[at[4]:at[5]])
+		if numbers.MatchString(value) || wordValued.MatchString(name) {
+			found = r.sysctl(name, value) || found
+		}
 		text = text[at[5]:]
 	}
 	return found
@@ -133,3 +137,29 @@ func (r *reader) cloud(text string) bool {
 	name := cloudNames()[key]
 	return name != "" && r.sysctl(name, value) || m[1][0] != 'n' // others than the network's
 }
+
+// holdsCommand reports whether one of the commands of a string is such a command, or writes a file
+// of the kernel.
+func holdsCommand(text string) bool {
+	const shortestCommand = 6 // bytes, of which no command that sets something has fewer
+	if writesKernel.MatchString(text) || writesFileOf.MatchString(text) {
+		return true
+	}
+	for part := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ';' || c == '&' || c == '|' }) {
+		if len(part) > shortestCommand && settingCommands.MatchString(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// writesFileOf is a command that puts a setting into a file of settings.
+var writesFileOf = pattern.New(`^\s*(?:sudo\s+)?echo\s.*=.*(?:>>?|\btee(?:\s+-a)?)\s*["']?\S*` +
+	`(?:(?:sysctl|loader)\.conf|sysctl\.d/|modprobe\.d/)`)
+
+// pairWithCall is a tuple of a name and what a program works out: ("net.core.rmem_max", str(size)).
+var pairWithCall = pattern.New(`^[({\[]\s*["'](` + namePattern +
+	`)["']\s*,\s*(?:str\()?([A-Za-z_][\w.]*)\)?\s*[)}\]],?$`)
+
+// modulesToLoad is a list of modules with their parameters, each in one string.
+var modulesToLoad = pattern.New(`^kernel_modules\s*=\s*\[(.*)\]$`)

@@ -52,7 +52,8 @@ var systemWords = []struct {
 	{OpenBSD, pattern.New(`\bOpenBSD\b`)},
 	// FreeBSD's sysctl(8) needs no -w, and its users seldom have sudo.
 	{Darwin, pattern.New(`(?i:\b(?:mac ?os|os ?x|darwin|networksetup|pmset|brew install|launchctl|scutil|` +
-		`dscacheutil|mdnsresponder|defaults write)\b|/Library/Launch|/Users/|/usr/sbin/sysctl\b|sudo sysctl -w +net\.inet)|` +
+		`nvram boot-args|dscacheutil|mdnsresponder|` +
+		`defaults write)\b|/Library/Launch|/Users/|/usr/sbin/sysctl\b|sudo sysctl -w +net\.inet)|` +
 		`\bMacs?\b(?: [^aA]|[^ \w])`)},
 	{FreeBSD, pattern.New(`\b(?:FreeBSD|pfSense|OPNsense)\b`)},
 }
