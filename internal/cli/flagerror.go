@@ -85,7 +85,7 @@ func explainFlag(c *cobra.Command, err error) error {
 		switch value.GetFlag().Value.Type() {
 		case "duration":
 			if errors.Is(err, errNegative) {
-				return usagef("%smust be 0 or more", text)
+				return usagef("%smust not be negative", text)
 			}
 			if _, err := unit.ParseSeconds(value.GetValue()); errors.Is(err, unit.ErrLong) {
 				return usagef("%stoo long: write a time of less than 292 years, as in 24h", text)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,8 @@ func foreignError(ctx context.Context, scheme, address string, err error) error 
 	if errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &dial) && dial.Op == "dial" {
 		return &wire.Error{
 			Op: "connect to " + scheme + " at", Peer: address, Kind: wire.ErrUnreachable, Err: innermost(err),
-			Advice: fmt.Sprintf("does a server of %s run there, and is its port open?", scheme),
+			Advice: cmp.Or(wire.ZoneAdvice(address),
+				fmt.Sprintf("does a server of %s run there, and is its port open?", scheme)),
 		}
 	}
 	if errors.Is(err, traffic.ErrNoAnswer) || errors.Is(err, traffic.ErrPeerGone) {

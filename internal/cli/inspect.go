@@ -147,13 +147,17 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 // when the document is about this host.
 func (f inspectFlags) only(d *report.InspectDocument, names []string) error {
 	var chosen []host.Interface
+	here := f.from == "" && f.root == "" && f.capture == ""
 	for _, name := range names {
+		if here {
+			name = ownName(name)
+		}
 		n := slices.IndexFunc(d.Interfaces, func(i host.Interface) bool { return i.Name == name })
 		if n < 0 {
 			return flagError{fmt.Errorf("inspect %s: no such interface", name), "linerate inspect lists the interfaces"}
 		}
 		i := d.Interfaces[n]
-		if here := f.from == "" && f.root == "" && f.capture == ""; here && i.Card != nil && !i.Asleep {
+		if here && i.Card != nil && !i.Asleep {
 			module, err := host.ReadOptic(name)
 			switch {
 			case err == nil:

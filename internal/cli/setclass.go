@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -17,6 +18,7 @@ type classCheck struct {
 	confirm bool                        // at once, without a trial
 	carries func() []string             // interfaces that carry the user's own session
 	missing func(op, name string) error // an error for an interface that does not exist
+	another func(op, name string) error // an error for a name that is not the interface's own
 	// displaces returns the interfaces that a write creates anew.
 	displaces func(knob.ID) []string
 }
@@ -26,7 +28,7 @@ func newClassCheck(allow string, confirm bool) (classCheck, error) {
 	if err != nil {
 		return classCheck{}, usagef("--allow %v", err)
 	}
-	return classCheck{class, confirm, session.Interfaces, noInterface, displaces}, nil
+	return classCheck{class, confirm, session.Interfaces, noInterface, anotherName, displaces}, nil
 }
 
 // displaces asks the backend of this system.
@@ -43,6 +45,10 @@ func (c classCheck) check(settings []knob.Setting) error {
 		d, known := knob.Catalogue().Lookup(s.Knob)
 		if !known {
 			continue // refused elsewhere
+		}
+		// The user's session is known by the own name of its interface.
+		if err := c.another("set "+string(s.Knob), s.Knob.Interface()); err != nil {
+			return err
 		}
 		if d.Disturbance > c.allow {
 			// What does not exist is not permitted by a higher class either.
@@ -95,8 +101,22 @@ func noInterface(op, name string) error {
 	if _, err := net.InterfaceByName(name); err == nil {
 		return nil
 	}
+	if err := anotherName(op, name); err != nil {
+		return err
+	}
 	return flagError{fmt.Errorf("%s: no such interface: %s", op, name), "linerate inspect lists the interfaces"}
 }
+
+// anotherName returns an error where an interface has the name only beside its own.
+func anotherName(op, name string) error {
+	if own := live.OwnName(name); own != "" {
+		return fmt.Errorf("%s: %w", op, live.OtherName{Name: name, Own: own})
+	}
+	return nil
+}
+
+// ownName returns the own name of the interface that a user named, for what only shows it.
+func ownName(name string) string { return cmp.Or(live.OwnName(name), name) }
 
 func refuseClass(id knob.ID, why, hint string) error {
 	return (&knob.Error{Op: "set", Knob: id, Err: fmt.Errorf("%w: %s", knob.ErrDisturbs, why)}).WithHint(hint)

@@ -37,6 +37,7 @@ func TestClassOfAChange(t *testing.T) {
 		}
 		c.carries = func() []string { return []string{"bond0", "eth0"} }
 		c.missing = func(string, string) error { return nil }
+		c.another = c.missing
 		c.displaces = func(id knob.ID) []string {
 			return map[string][]string{"e1000": {"eth0", "eth9"}, "e1000e": {"eth7", "eth8"}}[id.Subject()]
 		}
@@ -52,6 +53,20 @@ func TestClassOfAChange(t *testing.T) {
 		case err != nil && hintOf(err) == "":
 			t.Errorf("%+v: no hint", tc)
 		}
+	}
+	c, err := newClassCheck("d4", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	another := errors.New("another name of eth0")
+	c.another = func(_, name string) error {
+		if name == "ens3" {
+			return another
+		}
+		return nil
+	}
+	if err := c.check([]knob.Setting{{Knob: "ethtool:ens3/link.mode", Value: "x"}}); !errors.Is(err, another) {
+		t.Errorf("another name of the interface of the session: %v", err)
 	}
 	if _, err := newClassCheck("d5", false); err == nil {
 		t.Error("d5 is no class")

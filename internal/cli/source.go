@@ -84,7 +84,7 @@ func familyOf(family string, targets ...string) string {
 // before IPv6.
 func nearAddress(ctx context.Context, text, family string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
-	if i, named := net.InterfaceByName(text); err != nil && named == nil {
+	if i, named := net.InterfaceByName(ownName(text)); err != nil && named == nil {
 		if a, err = firstAddress(i, family); err != nil {
 			return a, err
 		}

@@ -54,6 +54,7 @@ except what the kernel hides from them.`,
 // top shows a screen on a terminal, and otherwise prints tables or a document.
 func (a *app) top(ctx context.Context, f top.Asked) error {
 	f.Host, f.ASCII = a.envelope("").Host.Name, top.ASCII(a.env)
+	f.Interface = ownName(f.Interface)
 	source := top.Source{Interval: f.Interval}
 	source.StateDir, source.NoState = a.stateDir()
 	source.Elsewhere = a.rootsChanges

@@ -127,6 +127,8 @@ func dialTCP(ctx context.Context, op, addr string, d net.Dialer) (*net.TCPConn, 
 	case d.LocalAddr != nil:
 		e.Advice = fmt.Sprintf("is there a route from %s to it, and does every firewall between let TCP port %s pass?",
 			d.LocalAddr.(*net.TCPAddr).IP, port)
+	case ZoneAdvice(addr) != "":
+		e.Advice = ZoneAdvice(addr)
 	case errors.As(err, &dns):
 		e.Advice = "is the name spelled right, and does this host's resolver know it?"
 	case isTimeout(err):
@@ -135,6 +137,16 @@ func dialTCP(ctx context.Context, op, addr string, d net.Dialer) (*net.TCPConn, 
 		e.Advice = fmt.Sprintf("is `linerate serve` running there, and is TCP port %s open?", port)
 	}
 	return nil, e
+}
+
+// ZoneAdvice returns what to do about a host and port that lack the interface of a link-local
+// address; empty for any other. The kernel says only that the argument is invalid.
+func ZoneAdvice(addr string) string {
+	a, err := netip.ParseAddrPort(addr)
+	if err != nil || !a.Addr().Is6() || !a.Addr().IsLinkLocalUnicast() || a.Addr().Zone() != "" {
+		return ""
+	}
+	return fmt.Sprintf("this address is of one link: name the interface too, as in %s%%eth0", a.Addr())
 }
 
 func localPort(a net.Addr) int {

@@ -30,7 +30,15 @@ func (c *Client) Links() ([]Link, error) {
 	return v, Wrap("list links", "", err)
 }
 
-// LinkByName returns one interface. The error for a missing interface is fs.ErrNotExist.
+// OwnName returns the name of the interface that has the given name, as its own or as one of its
+// alternative ones (ip link property, Linux 5.5). Those may be longer than 15 bytes.
+func (c *Client) OwnName(name string) (string, error) {
+	v, err := c.k.ownName(name)
+	return v, Wrap("read link", name, err)
+}
+
+// LinkByName returns one interface. The error for a missing interface is fs.ErrNotExist. The kernel
+// also finds an interface by an alternative name, so that the Name of the answer may be another.
 func (c *Client) LinkByName(name string) (Link, error) {
 	v, err := c.k.linkByName(name)
 	return v, Wrap("read link", name, err)

@@ -13,6 +13,7 @@ func dial() (*kernel, error) { return nil, ErrNotSupported }
 func (*kernel) close() error                                        { return ErrNotSupported }
 func (*kernel) links() ([]Link, error)                              { return nil, ErrNotSupported }
 func (*kernel) linkByName(string) (Link, error)                     { return Link{}, ErrNotSupported }
+func (*kernel) ownName(string) (string, error)                      { return "", ErrNotSupported }
 func (*kernel) addresses() ([]Address, error)                       { return nil, ErrNotSupported }
 func (*kernel) qdiscs() ([]Qdisc, error)                            { return nil, ErrNotSupported }
 func (*kernel) setMTU(string, int) error                            { return ErrNotSupported }

@@ -72,8 +72,18 @@ func (k *kernel) linkByName(name string) (Link, error) {
 	if err := CheckName(name); err != nil {
 		return Link{}, err
 	}
+	return k.linkBy(unix.IFLA_IFNAME, name)
+}
+
+// ownName uses the attribute of the long names, with which the kernel finds the short ones as well.
+func (k *kernel) ownName(name string) (string, error) {
+	l, err := k.linkBy(unix.IFLA_ALT_IFNAME, name)
+	return l.Name, err
+}
+
+func (k *kernel) linkBy(attribute uint16, name string) (Link, error) {
 	req, err := Encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) {
-		ae.String(unix.IFLA_IFNAME, name)
+		ae.String(attribute, name)
 		ae.Uint32(unix.IFLA_EXT_MASK, extSkipStats)
 	})
 	if err != nil {

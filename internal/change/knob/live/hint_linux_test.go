@@ -25,6 +25,12 @@ func TestHints(t *testing.T) {
 		{rmem, fs.ErrNotExist, standpoint{global: true, container: true, root: true}, knob.HintGlobal},
 		{rmem, fs.ErrNotExist, standpoint{global: true, root: true}, "no such setting"},
 		{rmem, syscall.EINVAL, standpoint{root: true}, ""},
+		// What is not there is listed by the pattern of its kind; a driver's refusal has no list.
+		{"link:nope/mtu", fs.ErrNotExist, standpoint{root: true, pattern: "link:*/mtu"}, "--current 'link:*/mtu'"},
+		{"queue:eth0/rx-9/rps_cpus", fs.ErrNotExist, standpoint{root: true, pattern: "queue:*/rx-*/rps_cpus"},
+			"--current 'queue:*/rx-*/rps_cpus'"},
+		{"nope:eth0/mtu", fs.ErrNotExist, standpoint{root: true}, ""},
+		{"ethtool:eth0/ring.rx", syscall.EOPNOTSUPP, standpoint{root: true, pattern: "ethtool:*/ring.rx"}, "its driver"},
 	} {
 		if got := hintFor(c.id, c.err, c.at); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s, %v, %+v: %q, want %q", c.id, c.err, c.at, got, c.want)

@@ -80,13 +80,14 @@ func (k linkKnobs) check(name, attribute string, v knob.Value) error {
 	if inSysfs(attribute) {
 		return k.explain(name, attribute, k.sysfs.checkAttribute(name, attribute))
 	}
-	links, err := withClient(func(c *nl.Client) ([]nl.Link, error) { return c.Links() })
-	for i := range links {
-		if n, _ := strconv.Atoi(string(v)); links[i].Name == name { // the form has been checked
-			return lossless(&links[i], links, attribute, n)
+	n, _ := strconv.Atoi(string(v)) // the form has been checked
+	return do(func(c *nl.Client) error {
+		link, err := c.LinkByName(name)
+		if err != nil {
+			return err
 		}
-	}
-	return err
+		return lossless(&link, c.Links, attribute, n)
+	})
 }
 
 const (
@@ -99,15 +100,25 @@ const (
 // lossless refuses a value with which the kernel changes more than the attribute, and does not
 // change that back with it: an MTU takes away IPv6 with all its addresses (addrconf_notify) and
 // lowers interfaces on top (vlan_device_event, macvlan_device_event).
-func lossless(link *nl.Link, all []nl.Link, attribute string, n int) error {
+//
+// It asks for all interfaces only where some may follow. Otherwise the check of each of a thousand
+// interfaces, as `knobs --current` makes them, would list a thousand.
+func lossless(link *nl.Link, all func() ([]nl.Link, error), attribute string, n int) error {
 	lost, general, ipv4 := "", 0, 0
 	switch nl.SizeLimit(attribute) {
 	case "mtu":
 		if _, err := os.Stat("/proc/thread-self/net/if_inet6"); err == nil && n < minMTU6 && link.MTU >= minMTU6 {
 			lost = "IPv6, which needs 1280 bytes"
 		}
-		for i := range all {
-			l := &all[i]
+		var above []nl.Link
+		if n < link.MTU {
+			var err error
+			if above, err = all(); err != nil {
+				return err
+			}
+		}
+		for i := range above {
+			l := &above[i]
 			if l.ParentIndex == link.Index && l.MTU > n && (l.Kind == "vlan" || l.Kind == "macvlan" || l.Kind == "macvtap") {
 				lost = "the MTU of " + l.Name + ", which follows: set that first"
 			}

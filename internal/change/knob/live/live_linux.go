@@ -166,7 +166,13 @@ func (l *Host) refusal(id knob.ID) error {
 //
 // access(2) checks the real user and not the effective one; linerate is never installed
 // set-user-id, so both are the same.
+//
+// An alternative name of an interface is refused: under two names, one knob would have two
+// histories. What was changed under one is still read and undone.
 func (l *Host) CheckWrite(ctx context.Context, id knob.ID, v knob.Value) error {
+	if own := OwnName(id.Interface()); own != "" {
+		return (&knob.Error{Op: "check", Knob: id, Err: OtherName{id.Interface(), own}}).WithHint(OtherName{Own: own}.Hint())
+	}
 	if err := l.refusal(id); err != nil {
 		return l.fail("check", id, err)
 	}
@@ -269,7 +275,7 @@ func (l *Host) fail(op string, id knob.ID, err error) error {
 	}
 	here := Here()
 	return e.WithHint(hintFor(id, err, standpoint{global: known && d.Scope == knob.ScopeGlobal,
-		container: here.Known && !here.InitialNetNS, root: os.Geteuid() == 0}))
+		container: here.Known && !here.InitialNetNS, root: os.Geteuid() == 0, pattern: d.Pattern}))
 }
 
 // standpoint is what a hint depends on beside the knob and its error.
@@ -277,6 +283,7 @@ type standpoint struct {
 	global    bool // the knob is one of the whole host
 	container bool // this network namespace is not the first
 	root      bool
+	pattern   knob.ID // of the catalogue; empty for a knob that it does not have
 }
 
 // hintFor returns what to do about an error; "" if the error has said it.
@@ -311,6 +318,10 @@ func hintFor(id knob.ID, err error, at standpoint) string {
 		return "this needs root, or CAP_NET_ADMIN in the namespace that owns the network"
 	case errors.Is(err, fs.ErrNotExist) && id.Kind() == knob.KindSysctl:
 		return "this kernel has no such setting, or the module that owns it is not loaded"
+	case errors.Is(err, fs.ErrNotExist) && at.pattern != "":
+		return fmt.Sprintf("linerate knobs --current '%s' shows those of the host", at.pattern)
+	case errors.Is(err, syscall.EOPNOTSUPP) && id.Kind() == knob.KindEthtool:
+		return "its driver does not offer this setting"
 	}
 	return ""
 }
