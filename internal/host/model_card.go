@@ -47,7 +47,8 @@ type Card struct {
 	PermanentMAC string     `json:"permanent_mac,omitempty"`
 	Port         string     `json:"port,omitempty"` // twisted-pair, fibre, direct-attach, …
 	Modes        *LinkModes `json:"link_modes,omitempty"`
-	// of inspect with the name of the interface; absent: not asked for, or none that answers
+	// of inspect with the name of the interface, or of a report (ethtool -m); absent: not asked for,
+	// or none that answers
 	Optic *optic.Module `json:"optic,omitempty"`
 	// nil: the card or the kernel does not report bus errors
 	AER *AER `json:"aer,omitempty"`

@@ -355,6 +355,7 @@ func (s *source) card(name string) card {
 		EEE:          printed.ParseEEE(option("--show-eee")),
 		PrivateFlags: printed.ParsePrivateFlags(option("--show-priv-flags")),
 		PermanentMAC: printed.ParsePermanent(option("-P")), Port: link.Port, Modes: link.Modes,
+		Optic: printed.ParseModule(option("-m")),
 	}
 	return c
 }

@@ -2,11 +2,13 @@ package sosreport
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/optic"
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
@@ -210,5 +212,23 @@ func TestNothingIsLeft(t *testing.T) {
 	_, err := c.report(t.Context(), "")
 	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "empty outputs") {
 		t.Error(err)
+	}
+}
+
+// TestModuleOfReport reads a module that ethtool -m showed, through to the interface.
+func TestModuleOfReport(t *testing.T) {
+	b, err := os.ReadFile("printed/testdata/module-cmis-400g-xdr4.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := collected(t, append(render(t, tiny(), sos4), networkingFile("ethtool -m eth0", string(b))))
+	s, err := r.Root().Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := s.Interfaces[0].Card
+	if card == nil || card.Optic == nil || card.Optic.Part != "QDD-400G-XDR4" || len(card.Optic.Readings) != 26 ||
+		card.Optic.Readings[0].State != optic.HighWarning {
+		t.Errorf("card %+v", card)
 	}
 }

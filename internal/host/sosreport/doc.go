@@ -10,7 +10,7 @@
 //
 //	linerate/links.json, addresses.json    ip -d address, ip -s -d link, ip -o addr
 //	linerate/routes.json                   ip route show table all, ip -6 route show table all
-//	linerate/ethtool.json                  ethtool NIC, ethtool -i -S -g -k -c -l -a -P --show-eee, …
+//	linerate/ethtool.json                  ethtool NIC, ethtool -i -S -g -k -c -l -a -P -m, …
 //	linerate/qdiscs.json                   tc -s qdisc show
 //	linerate/host.json                     date, uname, uptime
 //	proc/sys                               sysctl -a
