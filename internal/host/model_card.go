@@ -12,7 +12,7 @@ type Layers struct {
 	VLANID       int      `json:"vlan_id,omitempty"`
 	VLANProtocol string   `json:"vlan_protocol,omitempty"` // 802.1Q or 802.1ad
 	BondMode     string   `json:"bond_mode,omitempty"`     // balance-rr, active-backup, 802.3ad, …
-	Peer         string   `json:"peer,omitempty"`          // the other end of a veth
+	Peer         string   `json:"peer,omitempty"`          // the other end of a veth or netkit
 	Below        []string `json:"below,omitempty"`         // a bond's members, the interface that carries a VLAN
 	Above        []string `json:"above,omitempty"`
 	// the physical cards that carry all its packets; none for a card itself

@@ -353,6 +353,7 @@ func (s *source) card(name string) card {
 	c.Card = &host.Card{
 		FirmwareVersion: d.Firmware, DriverVersion: d.Version, Pause: printed.ParsePause(option("-a")),
 		EEE:          printed.ParseEEE(option("--show-eee")),
+		FEC:          printed.ParseFEC(option("--show-fec")),
 		PrivateFlags: printed.ParsePrivateFlags(option("--show-priv-flags")),
 		PermanentMAC: printed.ParsePermanent(option("-P")), Port: link.Port, Modes: link.Modes,
 		Optic: printed.ParseModule(option("-m")),

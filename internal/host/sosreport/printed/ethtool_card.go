@@ -1,6 +1,7 @@
 package printed
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,6 +56,34 @@ func ParseEEE(text string) *host.EEE {
 	}
 	return &e
 }
+
+// ParseFEC parses "ethtool --show-fec NIC", which sos runs since version 4.8. Nil: the driver has
+// no forward error correction.
+func ParseFEC(text string) *host.FEC {
+	var f *host.FEC
+	for line := range lines(text) {
+		switch key, value, _ := pair(line); key {
+		case "Configured FEC encodings", "Supported/Configured FEC encodings": // the latter since ethtool 6
+			f = &host.FEC{}
+			for word := range strings.FieldsSeq(value) {
+				if mode := fecWords[word]; mode != "" && !slices.Contains(f.Modes, mode) {
+					f.Modes = append(f.Modes, mode)
+				}
+				f.Auto = f.Auto || word == "Auto"
+			}
+			slices.Sort(f.Modes)
+		case "Active FEC encoding", "Active FEC encodings":
+			if f != nil {
+				f.Active = fecWords[value]
+			}
+		}
+	}
+	return f
+}
+
+// fecWords maps ethtool's words to those of package host. "None" means none configured, or an
+// active one that is not known.
+var fecWords = map[string]string{"Off": "off", "RS": "rs", "BaseR": "baser", "LLRS": "llrs"}
 
 // ParsePrivateFlags parses "ethtool --show-priv-flags NIC": the driver's own switches by its names,
 // with blanks before the colon. Nil: it has none.
