@@ -58,11 +58,7 @@ func (c card) count(name string) float64 {
 	if n, ok := c.s.Counters["nic."+c.Name+"."+name]; ok || !c.s.SinceBoot {
 		return float64(n)
 	}
-	if n, ok := c.Counters[name]; ok {
-		return float64(n)
-	}
-	// A report may have the driver's counters alone; most drivers have the common ones among them.
-	return float64(c.s.Counters["ethtool."+c.Name+"."+name])
+	return float64(c.Counters[name])
 }
 
 // source returns a counter of this NIC as the source of a piece of evidence.

@@ -129,9 +129,8 @@ func queueDrops(c card) *evidence.Finding {
 // the disciplines without the counters of the interface; empty: neither is known.
 func (c card) sent() (packets float64, source string) {
 	_, known := c.s.Counters["nic."+c.Name+".tx_packets"]
-	_, read := c.Counters["tx_packets"]
-	if packets = c.count("tx_packets"); packets > 0 || known || read || !c.s.SinceBoot {
-		return packets, "tx_packets"
+	if _, read := c.Counters["tx_packets"]; known || read || !c.s.SinceBoot {
+		return c.count("tx_packets"), "tx_packets"
 	}
 	for _, q := range c.s.Host.Qdiscs {
 		// A discipline above others has their sum.

@@ -65,7 +65,11 @@ func (s *source) archive(ctx context.Context) ([]hostfs.Entry, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		cards[l.Name] = s.card(l.Name)
+		c := s.card(l.Name)
+		cards[l.Name] = c
+		if l.Totals == nil && !s.net("dev") {
+			l.Totals = totalsOf(c.Statistics)
+		}
 	}
 	devices := printed.ParsePCI(s.output("lspci -nnvv", "lspci -nvv", "lspci"))
 	s.pci(devices)
@@ -185,7 +189,21 @@ func (s *source) counters() {
 	}
 }
 
-// devices makes /proc/net/dev of the totals that ip -s showed. Two of its columns have no place in
+// totalsOf returns the totals that a driver has under the kernel's own names; nil: it names them
+// otherwise. Those of errors and drops are left out, which drivers count differently.
+func totalsOf(statistics map[string]uint64) map[string]uint64 {
+	totals := make(map[string]uint64)
+	for _, name := range []string{"rx_bytes", "rx_packets", "tx_bytes", "tx_packets"} {
+		n, ok := statistics[name]
+		if !ok {
+			return nil
+		}
+		totals[name] = n
+	}
+	return totals
+}
+
+// devices makes /proc/net/dev of the totals that ip -s showed, or the driver counted. Two of its columns have no place in
 // them, and are zero: the packets that overflowed (fifo), which the others include, and compressed
 // ones.
 func (s *source) devices(links []*printed.Link) {

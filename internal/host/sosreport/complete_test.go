@@ -203,6 +203,33 @@ func TestCountersOfIP(t *testing.T) {
 	}
 }
 
+// Without ip -s the driver's own totals are those of the interface: else each share of its losses
+// would be the whole.
+func TestCountersOfDriver(t *testing.T) {
+	const link = "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n" +
+		"    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0\n"
+	const statistics = "NIC statistics:\n     rx_packets: 900000000\n     tx_packets: 800000000\n" +
+		"     rx_bytes: 1300000000000\n     rx_crc_errors: 50000\n"
+	for _, more := range []string{"", "     tx_bytes: 7\n"} {
+		r := collected(t, []hostfs.Entry{networkingFile("ip -d address", link),
+			networkingFile("ethtool -S eth0", statistics+more), networkingFile("netstat -s", "Tcp:\n    5 resets sent\n")})
+		c, err := r.Root().Counters()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]uint64{"nic.eth0.rx_packets": 900000000, "ethtool.eth0.rx_crc_errors": 50000}
+		for name, n := range want {
+			// With a part of the totals nothing shows what the others are.
+			if more == "" {
+				n = 0
+			}
+			if got := c.Values[name]; got != n {
+				t.Errorf("%s: %d, want %d", name, got, n)
+			}
+		}
+	}
+}
+
 // A report with nothing in it is refused with the reason.
 func TestNothingIsLeft(t *testing.T) {
 	c := newCollector()
