@@ -1,6 +1,7 @@
 package sosreport
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -203,9 +204,9 @@ func totalsOf(statistics map[string]uint64) map[string]uint64 {
 	return totals
 }
 
-// devices makes /proc/net/dev of the totals that ip -s showed, or the driver counted. Two of its columns have no place in
-// them, and are zero: the packets that overflowed (fifo), which the others include, and compressed
-// ones.
+// devices makes /proc/net/dev of the totals that ip -s showed, or the driver counted. Two of its
+// columns have no place in them, and are zero: the packets that overflowed (fifo), which the others
+// include, and compressed ones. Those of a driver have no errors either, which ethtool -S counts.
 func (s *source) devices(links []*printed.Link) {
 	if s.net("dev") {
 		return
@@ -294,6 +295,7 @@ func (s *source) links() []*printed.Link {
 	for _, l := range all {
 		byName[l.Name] = l
 	}
+	s.bonds(all, byName)
 	// Names become numbers once all interfaces are known: a bond follows its members.
 	for _, l := range all {
 		l.MasterIndex, l.MasterName = s.refer(byName, l, l.Master)
@@ -301,6 +303,26 @@ func (s *source) links() []*printed.Link {
 	}
 	sorting.StableFunc(all, func(a, b *printed.Link) int { return a.Index - b.Index })
 	return all
+}
+
+// bonds adds what /proc/net/bonding has: kernels before 2.6.39 and outputs without -d have no kind
+// of a bond, nor its mode.
+func (s *source) bonds(all []*printed.Link, byName map[string]*printed.Link) {
+	for _, l := range all {
+		if l.Kind != "" && l.Kind != "bond" {
+			continue
+		}
+		mode, members := printed.ParseBond(s.netText("bonding/" + l.Name))
+		if mode == "" {
+			continue
+		}
+		l.Kind, l.BondMode = "bond", cmp.Or(l.BondMode, mode)
+		for _, name := range members {
+			if m, ok := byName[name]; ok && m != l && m.Master == "" {
+				m.Master = l.Name
+			}
+		}
+	}
 }
 
 // namesInterface reports whether the kernel accepts a name (dev_valid_name); the name is an element

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/optic"
 	"github.com/linerate/linerate/internal/kernel/hostfs"
@@ -239,6 +241,32 @@ func TestNothingIsLeft(t *testing.T) {
 	_, err := c.report(t.Context(), "")
 	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "empty outputs") {
 		t.Error(err)
+	}
+}
+
+// TestBondOfProc has a bond of RHEL 5, whose ip knows neither kind nor mode of it.
+func TestBondOfProc(t *testing.T) {
+	r := collected(t, []hostfs.Entry{networkingFile("ip address", `2: eth1: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> mtu 1500 qdisc pfifo_fast master bond0 qlen 1000
+    link/ether 00:16:35:5e:42:fc brd ff:ff:ff:ff:ff:ff
+3: eth2: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> mtu 1500 qdisc pfifo_fast qlen 1000
+    link/ether 00:16:35:5e:42:fc brd ff:ff:ff:ff:ff:ff
+5: bond0: <BROADCAST,MULTICAST,MASTER,UP,LOWER_UP> mtu 1500 qdisc noqueue
+    link/ether 00:16:35:5e:42:fc brd ff:ff:ff:ff:ff:ff
+`), networkingFile("ethtool -i eth1", "driver: bnx2\nbus-info: 0000:03:00.0\n"),
+		networkingFile("ethtool -i eth2", "driver: bnx2\nbus-info: 0000:05:00.0\n"),
+		{Name: "proc/net/bonding/bond0", Content: []byte("Bonding Mode: IEEE 802.3ad Dynamic link aggregation\n\n" +
+			"Slave Interface: eth1\n\nSlave Interface: eth2\n\nSlave Interface: ../../etc\n")}})
+	s, err := r.Root().Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cards := []string{"eth1", "eth2"}
+	want := host.Layers{Kind: "bond", BondMode: "802.3ad", Below: cards, Carriers: cards}
+	if diff := cmp.Diff(want, s.Interfaces[2].Layers); diff != "" || !s.Interfaces[2].Virtual {
+		t.Errorf("bond0 (-want +got):\n%s", diff)
+	}
+	if !wanted("proc/net/bonding/bond0") || wanted("proc/net/bonding/a/b") {
+		t.Error("the files of bonds")
 	}
 }
 

@@ -16,6 +16,7 @@
 //	proc/sys                               sysctl -a
 //	proc/net/snmp, netstat, snmp6          nstat -zas, else netstat -s
 //	sys/class/net, PCI devices             the above with lspci -nnvv and /proc/bus/pci
+//	kind and mode of bonds                 ip -d, else proc/net/bonding
 //	sys/class/dmi/id                       dmidecode
 //
 // An archive has no sockets; [Report.Sockets] returns those that ss -peaonmi showed.
