@@ -264,17 +264,17 @@ func (m *Module) add(name string, lane int, value float64, unit string, limits [
 func (m *Module) Judge() {
 	// 1 µA or 1 µW (-30 dBm): what a dark lane measures is noise.
 	const dark = 1e-6
-	lit := make(map[int]bool)
+	var lit uint64 // lanes; no module has more than 32
 	for _, r := range m.Readings {
 		if r.Lane > 0 && r.Value > dark {
-			lit[r.Lane] = true
+			lit |= 1 << r.Lane
 		}
 	}
 	for i := range m.Readings {
 		r := &m.Readings[i]
 		switch {
 		case r.HighAlarm == nil || r.LowAlarm == nil || r.HighWarning == nil || r.LowWarning == nil,
-			r.Lane > 0 && len(lit) > 0 && !lit[r.Lane]:
+			r.Lane > 0 && lit != 0 && lit&(1<<r.Lane) == 0:
 			r.State = ""
 		case r.Value > *r.HighAlarm:
 			r.State = HighAlarm

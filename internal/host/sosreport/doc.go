@@ -48,5 +48,6 @@
 //
 // The network namespace in which sos ran, which is the host's own. A report packed with xz, the
 // default of sos, must be unpacked first (tar -xJf). A report lacks, so these stay unknown:
-// indirection tables (RSS), forward error correction, steering of queues, NAPI.
+// indirection tables (RSS), steering of queues, NAPI, and before sos 4.8 forward error correction.
+// The supportconfig of SLES is another format, and not read.
 package sosreport

@@ -19,8 +19,8 @@ const mostMembers = 64
 // ParseBond parses a file of /proc/net/bonding: the mode in the words of ip(8), and the members. An
 // empty mode: none that is known. It is the only place where kernels before 2.6.39 have the mode.
 func ParseBond(text string) (mode string, members []string) {
-	for line := range lines(text) {
-		switch key, value, _ := pair(line); key {
+	pairs(text, func(key, value string) {
+		switch key {
 		case "Bonding Mode":
 			for _, m := range bondModes {
 				if strings.HasPrefix(value, m.text) {
@@ -32,6 +32,6 @@ func ParseBond(text string) (mode string, members []string) {
 				members = append(members, value)
 			}
 		}
-	}
+	})
 	return mode, members
 }

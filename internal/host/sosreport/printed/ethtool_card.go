@@ -1,7 +1,6 @@
 package printed
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -61,29 +60,30 @@ func ParseEEE(text string) *host.EEE {
 // no forward error correction.
 func ParseFEC(text string) *host.FEC {
 	var f *host.FEC
-	for line := range lines(text) {
-		switch key, value, _ := pair(line); key {
+	pairs(text, func(key, value string) {
+		switch key {
 		case "Configured FEC encodings", "Supported/Configured FEC encodings": // the latter since ethtool 6
 			f = &host.FEC{}
-			for word := range strings.FieldsSeq(value) {
-				if mode := fecWords[word]; mode != "" && !slices.Contains(f.Modes, mode) {
-					f.Modes = append(f.Modes, mode)
+			f.Auto = strings.Contains(value, "Auto")
+			for _, w := range fecWords {
+				if strings.Contains(" "+value+" ", " "+w.printed+" ") {
+					f.Modes = append(f.Modes, w.mode)
 				}
-				f.Auto = f.Auto || word == "Auto"
 			}
-			slices.Sort(f.Modes)
 		case "Active FEC encoding", "Active FEC encodings":
-			if f != nil {
-				f.Active = fecWords[value]
+			for _, w := range fecWords {
+				if f != nil && value == w.printed {
+					f.Active = w.mode
+				}
 			}
 		}
-	}
+	})
 	return f
 }
 
 // fecWords maps ethtool's words to those of package host. "None" means none configured, or an
 // active one that is not known.
-var fecWords = map[string]string{"Off": "off", "RS": "rs", "BaseR": "baser", "LLRS": "llrs"}
+var fecWords = []struct{ printed, mode string }{{"BaseR", "baser"}, {"LLRS", "llrs"}, {"Off", "off"}, {"RS", "rs"}}
 
 // ParsePrivateFlags parses "ethtool --show-priv-flags NIC": the driver's own switches by its names,
 // with blanks before the colon. Nil: it has none.

@@ -15,20 +15,13 @@ func ParseModule(text string) *optic.Module {
 	var m *optic.Module
 	var codes []byte
 	ethernet := ""
-	values, limits := make(map[measured]float64), make(map[string]*[4]float64)
-	for line := range lines(text) {
-		key, value, ok := pair(line)
-		if !ok {
-			continue
-		}
-		if key == "Identifier" {
-			if code := hexBytes(value); m == nil && len(code) == 1 && optic.Form(code[0]) != "" {
+	shown := newMeasured()
+	pairs(text, func(key, value string) {
+		if m == nil { // The kind comes first, and without one nothing has a meaning.
+			if code := hexBytes(value); key == "Identifier" && len(code) == 1 && optic.Form(code[0]) != "" {
 				m = &optic.Module{Form: optic.Form(code[0])}
 			}
-			continue
-		}
-		if m == nil { // The kind comes first, and without one nothing has a meaning.
-			continue
+			return
 		}
 		switch key {
 		case "Vendor name":
@@ -54,106 +47,121 @@ func ParseModule(text string) *optic.Module {
 		case "Laser wavelength":
 			m.WavelengthNanometres, _ = quantity(value, "nm")
 		default:
-			reading(key, value, values, limits)
+			shown.take(key, value)
 		}
-	}
+	})
 	if m == nil {
 		return nil
 	}
 	m.Standard = standard(m.Form, codes, ethernet)
-	m.Readings = readings(values, limits)
+	m.Readings = shown.readings()
 	m.Judge()
 	return m
 }
 
-// measured is what a value is of.
-type measured struct {
-	name string
-	lane int
+// measured are the values and limits of a module, in the order of kinds; NaN: not shown.
+type measured [5]struct {
+	lanes  [mostLanes + 1]float64 // the first: of the module, or of its only lane
+	limits [4]float64             // in the order of limitNames
 }
 
+func newMeasured() *measured {
+	var m measured
+	for i := range m {
+		for lane := range m[i].lanes {
+			m[i].lanes[lane] = math.NaN()
+		}
+		for end := range m[i].limits {
+			m[i].limits[end] = math.NaN()
+		}
+	}
+	return &m
+}
+
+var limitNames = [4]string{"high alarm threshold", "low alarm threshold", "high warning threshold",
+	"low warning threshold"}
+
 // kinds are the readings in their order, with their units and ethtool's words for value and limits.
-var kinds = []struct {
+var kinds = [5]struct {
 	name, unit, printed string
 	scale               float64
-	values              []string
+	values              [3]string
 	limit               string
 }{
-	{"temperature", "celsius", "degrees C", 1, []string{"Module temperature"}, "Module temperature"},
-	{"voltage", "volts", "V", 1, []string{"Module voltage"}, "Module voltage"},
-	{"bias", "amperes", "mA", 1e-3, []string{"Laser bias current", "Laser tx bias current"}, "Laser bias current"},
-	{"transmit", "watts", "mW", 1e-3, []string{"Laser output power", "Transmit avg optical power"}, "Laser output power"},
-	{"receive", "watts", "mW", 1e-3, []string{"Receiver signal average optical power", "Rcvr signal avg optical power",
+	{"temperature", "celsius", "degrees C", 1, [3]string{"Module temperature"}, "Module temperature"},
+	{"voltage", "volts", "V", 1, [3]string{"Module voltage"}, "Module voltage"},
+	{"bias", "amperes", "mA", 1e-3, [3]string{"Laser bias current", "Laser tx bias current"}, "Laser bias current"},
+	{"transmit", "watts", "mW", 1e-3, [3]string{"Laser output power", "Transmit avg optical power"},
+		"Laser output power"},
+	{"receive", "watts", "mW", 1e-3, [3]string{"Receiver signal average optical power", "Rcvr signal avg optical power",
 		"Receiver signal OMA"}, "Laser rx power"},
 }
 
-// mostLanes is that of four banks of CMIS.
-const mostLanes = 32
+const (
+	voltage   = 1 // in kinds
+	bias      = 2
+	transmit  = 3
+	mostLanes = 32 // of four banks of CMIS
+)
 
-// reading takes a line with a measured value or a limit.
-func reading(key, value string, values map[measured]float64, limits map[string]*[4]float64) {
+// take takes a line with a measured value or a limit.
+func (m *measured) take(key, value string) {
 	// "Transmit avg optical power (Channel 3)", and without the blank.
-	name, channel, lanes := strings.Cut(key, "(Channel ")
+	name, channel, _ := strings.Cut(key, "(Channel ")
 	lane := 0
-	if lanes {
-		n, err := strconv.Atoi(strings.TrimSuffix(channel, ")"))
-		if err != nil || n < 1 || n > mostLanes {
+	if channel != "" {
+		n, ok := small(strings.TrimSuffix(channel, ")"))
+		if !ok || n < 1 || n > mostLanes {
 			return
 		}
-		lane = n
+		lane = int(n)
 	}
 	name = strings.TrimSpace(name)
-	for _, k := range kinds {
-		for _, v := range k.values {
-			if v == name {
-				if n, ok := quantity(value, k.printed); ok {
-					values[measured{k.name, lane}] = n * k.scale
-				}
-				return
-			}
-		}
-		which, ok := strings.CutPrefix(key, k.limit+" ")
-		if !ok {
+	for i := range kinds {
+		k := &kinds[i]
+		n, ok := quantity(value, k.printed)
+		if !ok || name == "" {
 			continue
 		}
-		for i, end := range [4]string{"high alarm threshold", "low alarm threshold", "high warning threshold",
-			"low warning threshold"} {
-			if n, ok := quantity(value, k.printed); ok && which == end {
-				if limits[k.name] == nil {
-					limits[k.name] = &[4]float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
-				}
-				limits[k.name][i] = n * k.scale
+		for _, v := range k.values {
+			if v == name {
+				m[i].lanes[lane] = n * k.scale
+			}
+		}
+		for end, limit := range limitNames {
+			if which, ok := strings.CutPrefix(name, k.limit); ok && which == " "+limit {
+				m[i].limits[end] = n * k.scale
 			}
 		}
 	}
 }
 
 // readings returns the values with their limits, in the order of package optic.
-func readings(values map[measured]float64, limits map[string]*[4]float64) []optic.Reading {
-	if values[measured{"voltage", 0}] == 0 {
+func (m *measured) readings() []optic.Reading {
+	if m[voltage].lanes[0] == 0 {
 		return nil // a passive cable measures nothing
 	}
 	var all []optic.Reading
-	for _, k := range kinds {
-		l := limits[k.name]
+	for i := range kinds {
 		// Limits that are all zero were never stored, and half of them are of a cut output.
-		if l != nil && (*l == [4]float64{} || math.IsNaN(l[0]+l[1]+l[2]+l[3])) {
-			l = nil
-		}
-		first, sum, current := len(all), 0.0, 0.0
-		for lane := range mostLanes + 1 {
-			v, ok := values[measured{k.name, lane}]
-			if !ok {
+		l := &m[i].limits
+		stored := (l[0] != 0 || l[1] != 0 || l[2] != 0 || l[3] != 0) && !math.IsNaN(l[0]+l[1]+l[2]+l[3])
+		first, light, current := len(all), 0.0, false
+		for lane, v := range m[i].lanes {
+			if math.IsNaN(v) {
 				continue
 			}
-			r := optic.Reading{Name: k.name, Lane: lane, Value: v, Unit: k.unit}
-			if l != nil {
+			r := optic.Reading{Name: kinds[i].name, Lane: lane, Value: v, Unit: kinds[i].unit}
+			if stored {
 				r.HighAlarm, r.LowAlarm, r.HighWarning, r.LowWarning = &l[0], &l[1], &l[2], &l[3]
 			}
 			all = append(all, r)
-			sum, current = sum+v, current+values[measured{"bias", lane}]
+			light = max(light, v)
+			if m[bias].lanes[lane] > 0 {
+				current = true
+			}
 		}
-		if k.name == "transmit" && sum == 0 && current > 0 {
+		if i == transmit && light == 0 && current {
 			all = all[:first] // Lasers with a current and no power: the module does not measure it.
 		}
 	}
@@ -186,13 +194,12 @@ func quantity(text, unit string) (float64, bool) {
 	return n, ok && err == nil && math.Abs(n) < 1e6
 }
 
-// hexBytes parses "0x10 0x00 0x00" up to the first word that is no byte.
+// hexBytes parses "0x10 0x00 0x00" up to the first word that is no byte, at most 16 of them.
 func hexBytes(text string) []byte {
 	var all []byte
-	for word := range strings.FieldsSeq(text) {
-		digits, ok := strings.CutPrefix(word, "0x")
-		n, err := strconv.ParseUint(digits, 16, 8)
-		if !ok || err != nil || len(all) == 16 {
+	for _, word := range strings.Fields(text[:min(len(text), 16*5)]) {
+		n, err := strconv.ParseUint(word, 0, 8)
+		if err != nil || len(word) != 4 {
 			break
 		}
 		all = append(all, byte(n))
