@@ -39,7 +39,8 @@ core settings; the processors; and the ceilings: the highest rates that these al
 
 With names of interfaces, show each of them on one screen: speed, driver, firmware, rings, channels,
 offloads, coalescing, pause and the pluggable module with its readings and limits. Only root may ask
-a module, on Linux 5.13 or later. --json then has these interfaces alone.
+a module, on Linux 5.13 or later; a sosreport has what ethtool -m showed. --json then has these
+interfaces alone.
 
 inspect only reads, and takes some milliseconds. --from reads a file from another host instead
 of this one: a capture, or a sosreport as a directory or a tar file (unpack one that is packed

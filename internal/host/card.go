@@ -109,7 +109,7 @@ func readCard(src *source, m bus.Machine, device string, reported *Card) *Card {
 func (c *Card) empty() bool {
 	return c.FirmwareVersion == "" && c.DriverVersion == "" && c.PCIID == "" && c.VirtualFunction == "" &&
 		c.PayloadBytes == 0 && len(c.ASPM) == 0 &&
-		c.Pause == nil && c.EEE == nil && c.FEC == nil && c.RSS == nil && len(c.PrivateFlags) == 0 &&
+		c.Pause == nil && c.EEE == nil && c.FEC == nil && c.RSS == nil && c.Optic == nil && len(c.PrivateFlags) == 0 &&
 		c.PermanentMAC == "" && c.Port == "" && c.Modes == nil && c.AER == nil
 }
 

@@ -3,6 +3,8 @@ package host
 import (
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
 // readLayers sets what each interface is made of, once all are known. Two sources are needed,
@@ -41,14 +43,14 @@ func readLayers(src *source, interfaces []Interface, links []linkFact, own bool)
 		if l.Master != "" && !slices.Contains(dev.Above, l.Master) {
 			dev.Above = append(dev.Above, l.Master)
 		}
-		if l.Parent != "" && !slices.Contains(dev.Below, l.Parent) {
+		if l.Parent != "" && !nl.IsPair(l.Kind) && !slices.Contains(dev.Below, l.Parent) {
 			dev.Below = append(dev.Below, l.Parent)
 		}
 		if parent, ok := position[l.ParentIndex]; ok && l.ParentIndex != 0 && parent != i {
 			switch {
-			case l.Kind == "veth":
+			case nl.IsPair(l.Kind):
 				// The index may belong to another namespace; the two ends name each other.
-				if p := byIndex[l.ParentIndex]; p.Kind == "veth" && p.ParentIndex == l.Index {
+				if p := byIndex[l.ParentIndex]; p.Kind == l.Kind && p.ParentIndex == l.Index {
 					dev.Peer = interfaces[parent].Name
 				}
 			// A VLAN or macvlan that was moved into this namespace has its lower interface in

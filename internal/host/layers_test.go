@@ -100,7 +100,10 @@ func TestLayersOfNetlink(t *testing.T) {
 			{"index":7,"name":"vc","kind":"veth","mtu_bytes":1500,"up":true,"carrier":true,"parent_index":2},
 			{"index":8,"name":"gre1","kind":"gre","mtu_bytes":1476,"up":true,"carrier":true,"parent_index":4},
 			{"index":9,"name":"x","kind":"vlan","mtu_bytes":1500,"up":true,"carrier":true,"parent_index":10},
-			{"index":10,"name":"y","kind":"vlan","mtu_bytes":1500,"up":true,"carrier":true,"parent_index":9}]`,
+			{"index":10,"name":"y","kind":"vlan","mtu_bytes":1500,"up":true,"carrier":true,"parent_index":9},
+			{"index":11,"name":"nk0","kind":"netkit","mtu_bytes":1500,"parent_index":12},
+			{"index":12,"name":"nk1","kind":"netkit","mtu_bytes":1500,"parent_index":11},
+			{"index":13,"name":"nk2","kind":"netkit","mtu_bytes":1500,"parent":"nk3"}]`,
 		"linerate/ethtool.json": `{"eth0":{"driver":"igb","bus":"0000:03:00.0"}}`,
 	}).Snapshot(t.Context())
 	if err != nil {
@@ -120,6 +123,9 @@ func TestLayersOfNetlink(t *testing.T) {
 		"va":   {Kind: "veth", Peer: "vb"},
 		"vb":   {Kind: "veth", Peer: "va"},
 		"vc":   {Kind: "veth"},
+		"nk0":  {Kind: "netkit", Peer: "nk1"},
+		"nk1":  {Kind: "netkit", Peer: "nk0"},
+		"nk2":  {Kind: "netkit"},
 		"gre1": {Kind: "gre", Below: []string{"v7"}, Carriers: eth0},
 		"x":    {Kind: "vlan", Below: []string{"y"}, Above: []string{"y"}},
 		"y":    {Kind: "vlan", Below: []string{"x"}, Above: []string{"x"}},

@@ -12,7 +12,7 @@ type Layers struct {
 	VLANID       int      `json:"vlan_id,omitempty"`
 	VLANProtocol string   `json:"vlan_protocol,omitempty"` // 802.1Q or 802.1ad
 	BondMode     string   `json:"bond_mode,omitempty"`     // balance-rr, active-backup, 802.3ad, …
-	Peer         string   `json:"peer,omitempty"`          // the other end of a veth
+	Peer         string   `json:"peer,omitempty"`          // the other end of a veth or netkit
 	Below        []string `json:"below,omitempty"`         // a bond's members, the interface that carries a VLAN
 	Above        []string `json:"above,omitempty"`
 	// the physical cards that carry all its packets; none for a card itself
@@ -47,7 +47,8 @@ type Card struct {
 	PermanentMAC string     `json:"permanent_mac,omitempty"`
 	Port         string     `json:"port,omitempty"` // twisted-pair, fibre, direct-attach, …
 	Modes        *LinkModes `json:"link_modes,omitempty"`
-	// of inspect with the name of the interface; absent: not asked for, or none that answers
+	// of inspect with the name of the interface, or of a report (ethtool -m); absent: not asked for,
+	// or none that answers
 	Optic *optic.Module `json:"optic,omitempty"`
 	// nil: the card or the kernel does not report bus errors
 	AER *AER `json:"aer,omitempty"`

@@ -57,12 +57,12 @@ func queueDrops(c card) *evidence.Finding {
 	if s.SinceBoot && drops == 0 {
 		drops, over = float64(q.Drops), float64(q.Overlimits)
 	}
-	sent := c.count("tx_packets")
+	sent, source := c.sent()
 	share := drops / max(drops+sent, 1)
 	// A shaper that is not the bottleneck has a few overlimits, from packets that arrive in one
 	// burst.
 	holds := shaped && over >= shapedShare*(sent+drops) && over >= fewest
-	if drops < fewest && !holds || c.linkFull() || c.wireFull() {
+	if drops < fewest && !holds || c.linkFull() || c.wireFull() || sent == 0 && source == "" {
 		return nil
 	}
 	severity, ok := c.weighQueue(drops, share, holds)
@@ -75,7 +75,7 @@ func queueDrops(c card) *evidence.Finding {
 			{Name: "packets dropped before the card", Value: drops, Unit: "packets",
 				Source: s.Source("qdisc." + c.Name + ".drops")},
 			{Name: "share of what was to be sent", Value: share, Unit: "ratio",
-				Source: "drops / (drops + tx_packets) of " + c.Name + " (" + s.Side + ")"},
+				Source: "drops / (drops + " + source + ") of " + c.Name + " (" + s.Side + ")"},
 		},
 		Rejected: notMeasured(s),
 		Confidence: evidence.Combine(0.5, evidence.When(holds, 0.4), evidence.When(severity == evidence.Warning, 0.4),
@@ -123,6 +123,22 @@ func queueDrops(c card) *evidence.Finding {
 	}
 	queueRemedy(c, x, q, holds)
 	return x
+}
+
+// sent returns the packets that passed the queue and the name of their counter. A report may have
+// the disciplines without the counters of the interface; empty: neither is known.
+func (c card) sent() (packets float64, source string) {
+	_, known := c.s.Counters["nic."+c.Name+".tx_packets"]
+	if _, read := c.Counters["tx_packets"]; known || read || !c.s.SinceBoot {
+		return c.count("tx_packets"), "tx_packets"
+	}
+	for _, q := range c.s.Host.Qdiscs {
+		// A discipline above others has their sum.
+		if q.Interface == c.Name && !slices.Contains(entrances, q.Kind) && float64(q.Packets) > packets {
+			packets, source = float64(q.Packets), "packets of the discipline"
+		}
+	}
+	return packets, source
 }
 
 // weighQueue returns the severity of the drops, or of the shaper; false if they do not matter.

@@ -118,6 +118,12 @@ func TestQdiscDrops(t *testing.T) {
 				QdiscState: host.QdiscState{Parameters: parameters}}}
 		}
 	}
+	queued := func(drops, packets uint64) func(*evidence.Span) {
+		return func(s *evidence.Span) {
+			s.Host.Qdiscs = []host.Qdisc{{Interface: "eth0", Kind: "cake", Parent: "root",
+				QdiscState: host.QdiscState{Drops: drops, Packets: packets}}}
+		}
+	}
 	slow := counts{"tx_packets": 25_000, "tx_bytes": 37_500_000} // 100 Mb/s for 3 s
 	// Measured behind a tbf with a limit of 70 kB at 300 Mb/s (Linux 6.18, veth): iperf3 sent 19 866
 	// segments again, for 481 drops among 99 056 packets. Here in 3 s.
@@ -185,6 +191,12 @@ func TestQdiscDrops(t *testing.T) {
 			with("netem", nil)), want{evidence.Warning, ""}},
 		{"history of a shaper", watched(gigabit(), counts{"tx_packets": 1e8, "qdisc.eth0.overlimits": 1e8}, sinceBoot,
 			with("htb", nil)), want{}},
+		// Of a report with the output of tc alone. The first figures are from an AQM that does its work.
+		{"disciplines without an interface's counters", watched(gigabit(), counts{}, sinceBoot,
+			queued(76_632, 140_847_783)), want{}},
+		{"the same with more drops", watched(gigabit(), counts{}, sinceBoot, queued(1e6, 99e6)),
+			want{evidence.Notice, ", 1 % of those to be sent"}},
+		{"the same with nothing known of what was sent", watched(gigabit(), counts{}, sinceBoot, queued(1e6, 0)), want{}},
 		{"software without a link", watched(gigabit(func(x *host.Interface) { x.Virtual, x.Kind = true, "veth" }),
 			halfGigabit.with(counts{"qdisc.eth0.drops": 5000})),
 			want{evidence.Warning, ""}},

@@ -6,6 +6,7 @@
 // A module answers at addresses on a two-wire bus. [Parse] reads the pages that it needs through a
 // [Reader], so that it serves the kernel's netlink message and recorded dumps alike. A [Module] has
 // [Reading] values, each with the limits that the maker has stored and the state that follows.
+// [Module.Judge] finds the states, also of a module that another program read.
 //
 // # Units
 //

@@ -35,7 +35,7 @@ type Module struct {
 // State is how a reading stands to its limits.
 type State string
 
-// The states; empty: the module has no limits for the reading.
+// The states; empty: the module has no limits for the reading, or does not use the lane.
 const (
 	Fine        State = "fine"
 	LowWarning  State = "low-warning"
@@ -68,7 +68,8 @@ func Parse(read Reader) (*Module, error) {
 	if len(lower) < 128 {
 		return nil, fmt.Errorf("read module: %d bytes instead of 128", len(lower))
 	}
-	m := &Module{Form: forms[lower[0]]}
+	m := &Module{Form: Form(lower[0])}
+	defer m.Judge()
 	switch lower[0] {
 	case 0x02, 0x03: // soldered in, SFP
 		m.sfp(lower, read)
@@ -90,20 +91,28 @@ func Parse(read Reader) (*Module, error) {
 	return nil, fmt.Errorf("read module: no known kind has the code %#02x", lower[0])
 }
 
+// Form returns the name of a kind of module by its code of SFF-8024; empty: none that this package
+// reads.
+func Form(code byte) string { return forms[code] }
+
 var forms = map[byte]string{0x02: "soldered in", 0x03: "SFP", 0x0c: "QSFP", 0x0d: "QSFP+", 0x11: "QSFP28",
 	0x18: "QSFP-DD", 0x19: "OSFP", 0x1e: "QSFP+"}
 
 // maker takes the texts that all modules have, padded with blanks.
 func (m *Module) maker(vendor, part, revision, serial []byte) {
-	text := func(b []byte) string {
-		return strings.TrimSpace(strings.Map(func(r rune) rune {
-			if r < ' ' || r > '~' {
-				return -1 // the standards allow ASCII alone
-			}
-			return r
-		}, string(b)))
-	}
-	m.Vendor, m.Part, m.Revision, m.Serial = text(vendor), text(part), text(revision), text(serial)
+	m.Vendor, m.Part = Text(string(vendor)), Text(string(part))
+	m.Revision, m.Serial = Text(string(revision)), Text(string(serial))
+}
+
+// Text returns what may be shown of a module's text, which its maker or a stranger wrote: ASCII
+// without control characters, as the standards have it, and no blanks around it.
+func Text(s string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, s))
 }
 
 // rate returns the signalling rate: a byte of 100 MBd, or where it is full another one of 250 MBd.
@@ -118,20 +127,9 @@ func rate(nominal, extended byte) float64 {
 func (m *Module) sfp(a0 []byte, read Reader) {
 	m.maker(a0[20:36], a0[40:56], a0[56:60], a0[68:84])
 	m.SignalBitsPerSec = rate(a0[12], a0[66])
-	copper := a0[8]&0x0c != 0
-	if !copper {
+	var copper bool
+	if m.Standard, copper = SFPStandard([8]byte(a0[3:11]), a0[36]); !copper {
 		m.WavelengthNanometres = float64(binary.BigEndian.Uint16(a0[60:]))
-	}
-	switch {
-	case extended[a0[36]] != "":
-		m.Standard = extended[a0[36]]
-	case copper:
-		m.Standard = "copper cable"
-	default:
-		m.Standard = firstBit(a0[3]>>4, "10GBASE-SR", "10GBASE-LR", "10GBASE-LRM", "10GBASE-ER")
-		if m.Standard == "" {
-			m.Standard = firstBit(a0[6], "1000BASE-SX", "1000BASE-LX", "1000BASE-CX", "1000BASE-T")
-		}
 	}
 	// Bit 6: it measures. Bit 2: an address change comes first, which would disturb the module.
 	if a0[92]&0x40 == 0 || a0[92]&0x04 != 0 {
@@ -161,6 +159,33 @@ func (m *Module) sfp(a0 []byte, read Reader) {
 	m.add("receive", 0, received*1e-7, "watts", a2[32:40], power)
 }
 
+// SFPStandard returns what an SFP is by its compliance codes (bytes 3 to 10 of A0h) and its
+// extended one (byte 36), and whether it is a cable of copper. Empty: the codes name nothing that
+// is known.
+func SFPStandard(codes [8]byte, more byte) (name string, copper bool) {
+	copper = codes[5]&0x0c != 0
+	switch {
+	case extended[more] != "":
+		return extended[more], copper
+	case copper:
+		return "copper cable", true
+	}
+	if name = firstBit(codes[0]>>4, "10GBASE-SR", "10GBASE-LR", "10GBASE-LRM", "10GBASE-ER"); name != "" {
+		return name, false
+	}
+	return firstBit(codes[3], "1000BASE-SX", "1000BASE-LX", "1000BASE-CX", "1000BASE-T"), false
+}
+
+// QSFPStandard returns what a QSFP is by its first compliance code (byte 131). Empty: it names
+// nothing that is known, or points to the extended code.
+func QSFPStandard(code byte) string {
+	if code&0x80 != 0 {
+		return ""
+	}
+	return firstBit(code, "40G active cable", "40GBASE-LR4", "40GBASE-SR4", "40GBASE-CR4", "10GBASE-SR",
+		"10GBASE-LR", "10GBASE-LRM")
+}
+
 // qsfp reads a module of SFF-8636. Upper is page 0.
 func (m *Module) qsfp(lower, upper []byte, read Reader) {
 	m.maker(upper[20:36], upper[40:56], upper[56:58], upper[68:84])
@@ -169,9 +194,7 @@ func (m *Module) qsfp(lower, upper []byte, read Reader) {
 	if !copper {
 		m.WavelengthNanometres = word(upper[58:]) / 20
 	}
-	m.Standard = firstBit(upper[3], "40G active cable", "40GBASE-LR4", "40GBASE-SR4", "40GBASE-CR4", "10GBASE-SR",
-		"10GBASE-LR", "10GBASE-LRM")
-	if upper[3]&0x80 != 0 {
+	if m.Standard = QSFPStandard(upper[3]); upper[3]&0x80 != 0 {
 		m.Standard = extended[upper[64]]
 	}
 	hot, supply := temperature(lower[22:]), voltage(lower[26:])
@@ -231,20 +254,40 @@ func (m *Module) add(name string, lane int, value float64, unit string, limits [
 	if len(limits) == 8 && binary.BigEndian.Uint64(limits) != 0 {
 		high, low, warm, cool := of(limits), of(limits[2:]), of(limits[4:]), of(limits[6:])
 		r.HighAlarm, r.LowAlarm, r.HighWarning, r.LowWarning = &high, &low, &warm, &cool
+	}
+	m.Readings = append(m.Readings, r)
+}
+
+// Judge sets the state of each reading that has limits. A lane with neither current nor light in
+// either direction is not in use if another lane is, and has no state: a module for eight lanes
+// may have four lasers, and a link may use one lane of four.
+func (m *Module) Judge() {
+	// 1 µA or 1 µW (-30 dBm): what a dark lane measures is noise.
+	const dark = 1e-6
+	var lit uint64 // lanes; no module has more than 32
+	for _, r := range m.Readings {
+		if r.Lane > 0 && r.Value > dark {
+			lit |= 1 << r.Lane
+		}
+	}
+	for i := range m.Readings {
+		r := &m.Readings[i]
 		switch {
-		case value > high:
+		case r.HighAlarm == nil || r.LowAlarm == nil || r.HighWarning == nil || r.LowWarning == nil,
+			r.Lane > 0 && lit != 0 && lit&(1<<r.Lane) == 0:
+			r.State = ""
+		case r.Value > *r.HighAlarm:
 			r.State = HighAlarm
-		case value < low:
+		case r.Value < *r.LowAlarm:
 			r.State = LowAlarm
-		case value > warm:
+		case r.Value > *r.HighWarning:
 			r.State = HighWarning
-		case value < cool:
+		case r.Value < *r.LowWarning:
 			r.State = LowWarning
 		default:
 			r.State = Fine
 		}
 	}
-	m.Readings = append(m.Readings, r)
 }
 
 func word(b []byte) float64   { return float64(binary.BigEndian.Uint16(b)) }

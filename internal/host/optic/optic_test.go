@@ -175,6 +175,30 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestDarkLanes has a module that links with one lane of four. Lanes without current and light are
+// no alarm then; a lane that sends and receives nothing is one.
+func TestDarkLanes(t *testing.T) {
+	low, high := 0.5e-3, 10e-3
+	m := &Module{}
+	for lane, v := range [][2]float64{{6e-3, 1e-3}, {0, 1e-7}, {6e-3, 1e-7}, {0, 0}} {
+		for i, name := range []string{"bias", "receive"} {
+			m.Readings = append(m.Readings, Reading{Name: name, Lane: lane + 1, Value: v[i], LowAlarm: &low, LowWarning: &low,
+				HighWarning: &high, HighAlarm: &high, State: HighAlarm})
+		}
+	}
+	m.Judge()
+	for i, want := range []State{Fine, Fine, "", "", Fine, LowAlarm, "", ""} {
+		if r := m.Readings[i]; r.State != want {
+			t.Errorf("%s of lane %d: %q, want %q", r.Name, r.Lane, r.State, want)
+		}
+	}
+	// With all lanes dark nothing shows which ones the link would use.
+	m.Readings = m.Readings[2:4]
+	if m.Judge(); m.Readings[0].State != LowAlarm || m.Readings[1].State != LowAlarm {
+		t.Errorf("all dark: %+v", m.Readings)
+	}
+}
+
 // TestBrokenModules checks that memory that makes no sense is an error or an empty module.
 func TestBrokenModules(t *testing.T) {
 	if _, err := Parse(memoryReader(make([]byte, 512))); err == nil {

@@ -72,7 +72,7 @@ func (s *Sampler) asleep(n *nl.LinkCounters) bool {
 			}
 		}
 		below := s.links.find(n.ParentIndex)
-		if below == nil || n.Kind == "veth" {
+		if below == nil || nl.IsPair(n.Kind) {
 			return false
 		}
 		n = below

@@ -464,9 +464,8 @@ func kindOf(n *nl.LinkCounters) string {
 
 // parentOf returns the name of the interface that carries this one.
 func (s *Sampler) parentOf(n *nl.LinkCounters) string {
-	// The other end of a veth is a peer and carries nothing; its number may be of another
-	// namespace.
-	if n.ParentIndex == 0 || n.Kind == "veth" || n.ParentIndex == n.Index {
+	// The other end of a pair carries nothing; its number may be of another namespace.
+	if n.ParentIndex == 0 || nl.IsPair(n.Kind) || n.ParentIndex == n.Index {
 		return ""
 	}
 	return s.links.names[n.ParentIndex]

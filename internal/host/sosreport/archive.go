@@ -1,6 +1,7 @@
 package sosreport
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -65,7 +66,11 @@ func (s *source) archive(ctx context.Context) ([]hostfs.Entry, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		cards[l.Name] = s.card(l.Name)
+		c := s.card(l.Name)
+		cards[l.Name] = c
+		if l.Totals == nil && !s.net("dev") {
+			l.Totals = totalsOf(c.Statistics)
+		}
 	}
 	devices := printed.ParsePCI(s.output("lspci -nnvv", "lspci -nvv", "lspci"))
 	s.pci(devices)
@@ -185,9 +190,23 @@ func (s *source) counters() {
 	}
 }
 
-// devices makes /proc/net/dev of the totals that ip -s showed. Two of its columns have no place in
-// them, and are zero: the packets that overflowed (fifo), which the others include, and compressed
-// ones.
+// totalsOf returns the totals that a driver has under the kernel's own names; nil: it names them
+// otherwise. Those of errors and drops are left out, which drivers count differently.
+func totalsOf(statistics map[string]uint64) map[string]uint64 {
+	totals := make(map[string]uint64)
+	for _, name := range []string{"rx_bytes", "rx_packets", "tx_bytes", "tx_packets"} {
+		n, ok := statistics[name]
+		if !ok {
+			return nil
+		}
+		totals[name] = n
+	}
+	return totals
+}
+
+// devices makes /proc/net/dev of the totals that ip -s showed, or the driver counted. Two of its
+// columns have no place in them, and are zero: the packets that overflowed (fifo), which the others
+// include, and compressed ones. Those of a driver have no errors either, which ethtool -S counts.
 func (s *source) devices(links []*printed.Link) {
 	if s.net("dev") {
 		return
@@ -276,6 +295,7 @@ func (s *source) links() []*printed.Link {
 	for _, l := range all {
 		byName[l.Name] = l
 	}
+	s.bonds(all, byName)
 	// Names become numbers once all interfaces are known: a bond follows its members.
 	for _, l := range all {
 		l.MasterIndex, l.MasterName = s.refer(byName, l, l.Master)
@@ -283,6 +303,26 @@ func (s *source) links() []*printed.Link {
 	}
 	sorting.StableFunc(all, func(a, b *printed.Link) int { return a.Index - b.Index })
 	return all
+}
+
+// bonds adds what /proc/net/bonding has: kernels before 2.6.39 and outputs without -d have no kind
+// of a bond, nor its mode.
+func (s *source) bonds(all []*printed.Link, byName map[string]*printed.Link) {
+	for _, l := range all {
+		if l.Kind != "" && l.Kind != "bond" {
+			continue
+		}
+		mode, members := printed.ParseBond(s.netText("bonding/" + l.Name))
+		if mode == "" {
+			continue
+		}
+		l.Kind, l.BondMode = "bond", cmp.Or(l.BondMode, mode)
+		for _, name := range members {
+			if m, ok := byName[name]; ok && m != l && m.Master == "" {
+				m.Master = l.Name
+			}
+		}
+	}
 }
 
 // namesInterface reports whether the kernel accepts a name (dev_valid_name); the name is an element
@@ -353,8 +393,10 @@ func (s *source) card(name string) card {
 	c.Card = &host.Card{
 		FirmwareVersion: d.Firmware, DriverVersion: d.Version, Pause: printed.ParsePause(option("-a")),
 		EEE:          printed.ParseEEE(option("--show-eee")),
+		FEC:          printed.ParseFEC(option("--show-fec")),
 		PrivateFlags: printed.ParsePrivateFlags(option("--show-priv-flags")),
 		PermanentMAC: printed.ParsePermanent(option("-P")), Port: link.Port, Modes: link.Modes,
+		Optic: printed.ParseModule(option("-m")),
 	}
 	return c
 }

@@ -2,11 +2,15 @@ package sosreport
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/optic"
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
@@ -201,6 +205,33 @@ func TestCountersOfIP(t *testing.T) {
 	}
 }
 
+// Without ip -s the driver's own totals are those of the interface: else each share of its losses
+// would be the whole.
+func TestCountersOfDriver(t *testing.T) {
+	const link = "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n" +
+		"    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0\n"
+	const statistics = "NIC statistics:\n     rx_packets: 900000000\n     tx_packets: 800000000\n" +
+		"     rx_bytes: 1300000000000\n     rx_crc_errors: 50000\n"
+	for _, more := range []string{"", "     tx_bytes: 7\n"} {
+		r := collected(t, []hostfs.Entry{networkingFile("ip -d address", link),
+			networkingFile("ethtool -S eth0", statistics+more), networkingFile("netstat -s", "Tcp:\n    5 resets sent\n")})
+		c, err := r.Root().Counters()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]uint64{"nic.eth0.rx_packets": 900000000, "ethtool.eth0.rx_crc_errors": 50000}
+		for name, n := range want {
+			// With a part of the totals nothing shows what the others are.
+			if more == "" {
+				n = 0
+			}
+			if got := c.Values[name]; got != n {
+				t.Errorf("%s: %d, want %d", name, got, n)
+			}
+		}
+	}
+}
+
 // A report with nothing in it is refused with the reason.
 func TestNothingIsLeft(t *testing.T) {
 	c := newCollector()
@@ -210,5 +241,49 @@ func TestNothingIsLeft(t *testing.T) {
 	_, err := c.report(t.Context(), "")
 	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "empty outputs") {
 		t.Error(err)
+	}
+}
+
+// TestBondOfProc has a bond of RHEL 5, whose ip knows neither kind nor mode of it.
+func TestBondOfProc(t *testing.T) {
+	r := collected(t, []hostfs.Entry{networkingFile("ip address", `2: eth1: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> mtu 1500 qdisc pfifo_fast master bond0 qlen 1000
+    link/ether 00:16:35:5e:42:fc brd ff:ff:ff:ff:ff:ff
+3: eth2: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> mtu 1500 qdisc pfifo_fast qlen 1000
+    link/ether 00:16:35:5e:42:fc brd ff:ff:ff:ff:ff:ff
+5: bond0: <BROADCAST,MULTICAST,MASTER,UP,LOWER_UP> mtu 1500 qdisc noqueue
+    link/ether 00:16:35:5e:42:fc brd ff:ff:ff:ff:ff:ff
+`), networkingFile("ethtool -i eth1", "driver: bnx2\nbus-info: 0000:03:00.0\n"),
+		networkingFile("ethtool -i eth2", "driver: bnx2\nbus-info: 0000:05:00.0\n"),
+		{Name: "proc/net/bonding/bond0", Content: []byte("Bonding Mode: IEEE 802.3ad Dynamic link aggregation\n\n" +
+			"Slave Interface: eth1\n\nSlave Interface: eth2\n\nSlave Interface: ../../etc\n")}})
+	s, err := r.Root().Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cards := []string{"eth1", "eth2"}
+	want := host.Layers{Kind: "bond", BondMode: "802.3ad", Below: cards, Carriers: cards}
+	if diff := cmp.Diff(want, s.Interfaces[2].Layers); diff != "" || !s.Interfaces[2].Virtual {
+		t.Errorf("bond0 (-want +got):\n%s", diff)
+	}
+	if !wanted("proc/net/bonding/bond0") || wanted("proc/net/bonding/a/b") {
+		t.Error("the files of bonds")
+	}
+}
+
+// TestModuleOfReport reads a module that ethtool -m showed, through to the interface.
+func TestModuleOfReport(t *testing.T) {
+	b, err := os.ReadFile("printed/testdata/module-cmis-400g-xdr4.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := collected(t, append(render(t, tiny(), sos4), networkingFile("ethtool -m eth0", string(b))))
+	s, err := r.Root().Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := s.Interfaces[0].Card
+	if card == nil || card.Optic == nil || card.Optic.Part != "QDD-400G-XDR4" || len(card.Optic.Readings) != 26 ||
+		card.Optic.Readings[0].State != optic.HighWarning {
+		t.Errorf("card %+v", card)
 	}
 }

@@ -10,12 +10,13 @@
 //
 //	linerate/links.json, addresses.json    ip -d address, ip -s -d link, ip -o addr
 //	linerate/routes.json                   ip route show table all, ip -6 route show table all
-//	linerate/ethtool.json                  ethtool NIC, ethtool -i -S -g -k -c -l -a -P --show-eee, …
+//	linerate/ethtool.json                  ethtool NIC, ethtool -i -S -g -k -c -l -a -P -m, …
 //	linerate/qdiscs.json                   tc -s qdisc show
 //	linerate/host.json                     date, uname, uptime
 //	proc/sys                               sysctl -a
 //	proc/net/snmp, netstat, snmp6          nstat -zas, else netstat -s
 //	sys/class/net, PCI devices             the above with lspci -nnvv and /proc/bus/pci
+//	kind and mode of bonds                 ip -d, else proc/net/bonding
 //	sys/class/dmi/id                       dmidecode
 //
 // An archive has no sockets; [Report.Sockets] returns those that ss -peaonmi showed.
@@ -47,5 +48,6 @@
 //
 // The network namespace in which sos ran, which is the host's own. A report packed with xz, the
 // default of sos, must be unpacked first (tar -xJf). A report lacks, so these stay unknown:
-// indirection tables (RSS), forward error correction, steering of queues, NAPI.
+// indirection tables (RSS), steering of queues, NAPI, and before sos 4.8 forward error correction.
+// The supportconfig of SLES is another format, and not read.
 package sosreport

@@ -17,6 +17,8 @@ func FuzzReport(f *testing.F) {
 		"sos_commands/networking/ip_route_show_table_all": true,
 		"sos_commands/networking/ethtool_-i_eth0":         true, "sos_commands/networking/ethtool_-l_eth0": true,
 		"sos_commands/networking/ethtool_-S_eth0":  true,
+		"sos_commands/networking/ethtool_-m_eth0":  true,
+		"proc/net/bonding/eth0":                    true,
 		"sos_commands/networking/tc_-s_qdisc_show": true, "sos_commands/kernel/sysctl_-a": true,
 		"sos_commands/networking/netstat_-s": true,
 		"sos_commands/pci/lspci_-nnvv":       true, "sos_commands/date/date": true, "proc/interrupts": true,

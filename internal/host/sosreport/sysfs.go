@@ -13,6 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/host/nicstat"
 	"github.com/linerate/linerate/internal/host/sosreport/printed"
 	"github.com/linerate/linerate/internal/kernel/hostfs"
+	"github.com/linerate/linerate/internal/kernel/nl"
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
@@ -131,7 +132,7 @@ func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, i
 	s.value(dir+"/mtu", strconv.Itoa(l.MTUBytes))
 	// sysfs names the lower interface of a VLAN or similar, and so does ip, unless that is in
 	// another network namespace.
-	if l.Peer != "" && l.Kind != "veth" && namesInterface(l.Peer) && l.ParentIndex != 0 &&
+	if l.Peer != "" && !nl.IsPair(l.Kind) && namesInterface(l.Peer) && l.ParentIndex != 0 &&
 		!strings.HasPrefix(l.Peer, "if"+strconv.Itoa(l.ParentIndex)) {
 		s.putLink(dir+"/lower_"+l.Peer, "sys/class/net/"+l.Peer)
 	}

@@ -88,7 +88,8 @@ func wantedProc(name string) bool {
 	// three.
 	case first == "net", (first == "self" || number(first)) && strings.HasPrefix(rest, "net/"):
 		table := strings.TrimPrefix(rest, "net/")
-		return slices.Contains(tables, table) || counts("net/"+table)
+		bond, isBond := strings.CutPrefix(table, "bonding/")
+		return slices.Contains(tables, table) || counts("net/"+table) || isBond && namesInterface(bond)
 	case first == "self":
 		return rest == "mounts" || rest == "net"
 	case number(first):

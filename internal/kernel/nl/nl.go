@@ -28,8 +28,8 @@ type Link struct {
 	Up         bool // IFF_UP
 	Carrier    bool // IFF_LOWER_UP
 	Qdisc      string
-	// the other end of a veth (possibly an index in another namespace), or the device below a VLAN;
-	// 0: none
+	// the other end of a pair (IsPair; possibly an index in another namespace), or the device below
+	// a VLAN; 0: none
 	ParentIndex int
 	MasterIndex int // bridge or bond it is a port of; 0: none
 
@@ -116,3 +116,7 @@ type QdiscNode struct {
 	Parent  uint32 // RootParent, or a class of another discipline
 	Options []byte // the attribute TCA_OPTIONS; nil: none
 }
+
+// IsPair reports whether interfaces of a kind come in pairs, of which each is the parent of the
+// other and neither carries it: veth, vxcan, and netkit (Linux 6.7).
+func IsPair(kind string) bool { return kind == "veth" || kind == "netkit" || kind == "vxcan" }

@@ -136,15 +136,15 @@ func (l layer) addresses() string {
 }
 
 // kindText returns what an interface is: the mode of a bond, the number of a VLAN, the other end of
-// a veth, and otherwise the driver.
+// a pair, and otherwise the driver.
 func kindText(i host.Interface) string {
 	switch {
 	case i.Kind == "bond" && i.BondMode != "":
 		return "bond " + i.BondMode
 	case i.Kind == "vlan" && i.VLANID > 0:
 		return fmt.Sprintf("vlan %d", i.VLANID)
-	case i.Kind == "veth" && i.Peer != "":
-		return "veth to " + i.Peer
+	case i.Peer != "":
+		return i.Kind + " to " + i.Peer
 	case i.Driver != "":
 		return i.Driver
 	// The driver is not known; the link shows that it is a NIC.

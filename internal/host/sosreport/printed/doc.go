@@ -14,8 +14,8 @@
 //
 // # Units
 //
-// Those of package host: bits per second, bytes, seconds. Where a tool rounds (tc writes 33554432
-// bytes as 32Mb), so is the value.
+// Those of packages host and optic: bits per second, bytes, seconds, watts. Where a tool rounds (tc
+// writes 33554432 bytes as 32Mb), so is the value.
 //
 // # Sources
 //

@@ -56,6 +56,35 @@ func ParseEEE(text string) *host.EEE {
 	return &e
 }
 
+// ParseFEC parses "ethtool --show-fec NIC", which sos runs since version 4.8. Nil: the driver has
+// no forward error correction.
+func ParseFEC(text string) *host.FEC {
+	var f *host.FEC
+	pairs(text, func(key, value string) {
+		switch key {
+		case "Configured FEC encodings", "Supported/Configured FEC encodings": // the latter since ethtool 6
+			f = &host.FEC{}
+			f.Auto = strings.Contains(value, "Auto")
+			for _, w := range fecWords {
+				if strings.Contains(" "+value+" ", " "+w.printed+" ") {
+					f.Modes = append(f.Modes, w.mode)
+				}
+			}
+		case "Active FEC encoding", "Active FEC encodings":
+			for _, w := range fecWords {
+				if f != nil && value == w.printed {
+					f.Active = w.mode
+				}
+			}
+		}
+	})
+	return f
+}
+
+// fecWords maps ethtool's words to those of package host. "None" means none configured, or an
+// active one that is not known.
+var fecWords = []struct{ printed, mode string }{{"BaseR", "baser"}, {"LLRS", "llrs"}, {"Off", "off"}, {"RS", "rs"}}
+
 // ParsePrivateFlags parses "ethtool --show-priv-flags NIC": the driver's own switches by its names,
 // with blanks before the colon. Nil: it has none.
 func ParsePrivateFlags(text string) map[string]bool {

@@ -515,6 +515,8 @@ func FuzzParsers(f *testing.F) {
 		func(s string) int {
 			ParsePause(s)
 			ParseEEE(s)
+			ParseFEC(s)
+			ParseBond(s)
 			return len(ParsePrivateFlags(s)) + len(ParsePermanent(s))
 		},
 		func(s string) int {

@@ -39,10 +39,13 @@ func ParseQdiscs(text string) []Qdisc {
 			q.Drops, _ = totalAfter(words, "dropped")
 			q.Overlimits, _ = totalAfter(words, "overlimits")
 			q.Requeues, _ = totalAfter(words, "requeues")
-		// " backlog 12Kb 8p requeues 0"
-		case words[0] == "backlog" && len(words) >= 3:
-			q.BacklogBytes, _ = size(words[1])
-			q.BacklogPackets, _ = count(strings.TrimSuffix(words[2], "p"))
+		// " backlog 12Kb 8p requeues 0". Old versions, and all where a discipline estimates its rate,
+		// have that before it: " rate 0bit 0pps backlog 0b 0p requeues 0".
+		case words[0] == "backlog", words[0] == "rate":
+			if at := slices.Index(words, "backlog"); at >= 0 && len(words) >= at+3 {
+				q.BacklogBytes, _ = size(words[at+1])
+				q.BacklogPackets, _ = count(strings.TrimSuffix(words[at+2], "p"))
+			}
 		}
 	}
 	return all
