@@ -423,6 +423,17 @@ func TestHostileValues(t *testing.T) {
 	}
 }
 
+// A name that the readers of files take for a pattern would set other interfaces too.
+func TestHostileNames(t *testing.T) {
+	for _, id := range []knob.ID{"link:a*/mtu", "ethtool:e?h0/ring.rx", "queue:a|b/rx-0/rps_cpus", "qdisc:a,b/root",
+		"sysctl:net.ipv4.conf.a[b].rp_filter"} {
+		s := persist.New(persist.Host{Root: debian(nil), Device: card}).Plan(change("0007", id, "1"))
+		if s.Format != persist.ByHand || len(s.Files) > 0 || !strings.Contains(s.Line, "for a pattern") {
+			t.Errorf("%s: %+v", id, s)
+		}
+	}
+}
+
 // ethtool takes several codes as several words.
 func TestFECWords(t *testing.T) {
 	words, ok := persist.Command("ethtool:eth0/fec", "auto,rs")

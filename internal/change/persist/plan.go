@@ -80,12 +80,23 @@ func New(h Host) *Planner {
 	return &Planner{host: h, files: map[string]journal.File{}}
 }
 
+// patternCharacters have a meaning of their own in names of interfaces, to at least one of the
+// programs that read the files: sysctl.d(5), udev(7), systemd.link(5), NetworkManager.conf(5). The
+// kernel takes them in names (dev_valid_name), and so "a*" would be set on every interface with a
+// name from a.
+const patternCharacters = "*?[]{}|!,;%$\"'\\"
+
 // Plan returns the step of one change. Changes of one knob are to be planned in the order in which
 // they were made. A change that has a value which no file can hold is ByHand.
 func (p *Planner) Plan(c journal.Change) Step {
 	s := Step{Change: c, Format: ByHand, header: p.host.Header(c)}
 	if strings.ContainsFunc(string(c.To), unicode.IsControl) {
 		s.Line = "the value holds control characters, which no configuration file can"
+		return s
+	}
+	if name := c.Knob.Interface(); strings.ContainsAny(name, patternCharacters) {
+		s.Line = fmt.Sprintf("%s, by a script of your own: the files of sysctl, udev and systemd take %q for a pattern",
+			c.Knob, name)
 		return s
 	}
 	switch c.Knob.Kind() {
