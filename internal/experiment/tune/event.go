@@ -2,6 +2,7 @@ package tune
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/linerate/linerate/internal/base/stats"
@@ -89,11 +90,15 @@ func (e Effect) String() string {
 	case stats.ToNothing(e.Low) && e.High > 0 && e.High < 1:
 		return "×" + unit.FormatCount(e.High) + " or less"
 	}
+	// An interval beside no change keeps as many decimals as show that: "worse: 0.0 %" would be none.
+	decimals := 1
+	for near := max(e.Low-1, 1-e.High); near > 0 && decimals < 4 && near < 0.005*math.Pow10(-decimals); decimals++ {
+	}
 	print := func(r float64) string {
 		if e.Ratio >= 2 || e.Ratio <= 0.5 {
 			return "×" + unit.FormatCount(r)
 		}
-		return unit.FormatDifference(r-1, 1)
+		return unit.FormatDifference(r-1, decimals)
 	}
 	// An end that stands for nothing on one side is no number.
 	known := func(end float64) bool { return end != 0 && !stats.FromNothing(end) && !stats.ToNothing(end) }

@@ -567,6 +567,10 @@ func TestEffectString(t *testing.T) {
 		"+10.0 %":                           {Ratio: 1.1, Low: 1e-6, High: 1e6},
 		// What rounds to nothing has no sign.
 		"0.0 % (-0.1 %…0.0 %)": {Ratio: 0.99996, Low: 0.9993, High: 1.0004},
+		// What is proven does not read as nothing.
+		"-0.03 % (-0.10 %…-0.02 %)":    {Ratio: 0.9997, Low: 0.9990, High: 0.9998},
+		"+0.004 % (+0.002 %…+0.007 %)": {Ratio: 1.00004, Low: 1.00002, High: 1.00007},
+		"0.0000 % (0.0000 %…0.0000 %)": {Ratio: 1 + 2e-9, Low: 1 + 1e-9, High: 1 + 3e-9},
 	} {
 		if got := e.String(); got != want {
 			t.Errorf("%+v prints as %q, want %q", e, got, want)
