@@ -87,18 +87,15 @@ func TuneDisk(ctx context.Context, near tune.Host, disk Disk, subject storage.Su
 			whose)
 		return t, nil
 	}
-	if len(found) == 0 && still > mostStill {
-		t.Outcome = nothingToTune(v, "")
-		t.Outcome.Unreliable = true
-		t.Outcome.Reason = fmt.Sprintf("the bench is too disturbed to judge the disk: this machine stopped the test for "+
-			"%s of its time", unit.FormatPercent(still))
-		v.Findings = nil
-		return t, nil
-	}
 	candidates := diskCandidates(ctx, subject, v.Findings, near, o)
 	if len(candidates) == 0 {
 		t.Outcome = nothingToTune(v, "")
-		if len(o.Wide) > 0 {
+		switch {
+		case len(found) == 0 && still > mostStill: // a knob that the user named is tried all the same
+			v.Findings, t.Outcome.Unreliable = nil, true
+			t.Outcome.Reason = fmt.Sprintf("the bench is too disturbed to judge the disk: this machine stopped the test "+
+				"for %s of its time", unit.FormatPercent(still))
+		case len(o.Wide) > 0:
 			t.Outcome.Reason = "nothing to tune: the disk has none of the requested knobs with another level to try " +
 				"within --allow"
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/base/testenv"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/storage"
 )
@@ -42,5 +43,15 @@ func TestStoppedDiskIsNotJudged(t *testing.T) {
 	}
 	if d.runs != 6 {
 		t.Errorf("%d tests, want each of two made three times", d.runs)
+	}
+	// What the user named is tried all the same: the trials show their own noise.
+	wide, named := knob.Catalogue().Widened("block:sda/nr_requests")
+	got, err = loop.TuneDisk(t.Context(), d, d, d.subject(), loop.DiskThroughput,
+		loop.TuneOptions{DryRun: true, Allow: knob.DisturbsNewSockets, Wide: wide, Knobs: named})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Plan == nil || got.Outcome.Unreliable {
+		t.Errorf("a named knob: %+v", got.Outcome)
 	}
 }

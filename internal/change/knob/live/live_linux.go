@@ -171,7 +171,8 @@ func (l *Host) refusal(id knob.ID) error {
 // histories. What was changed under one is still read and undone.
 func (l *Host) CheckWrite(ctx context.Context, id knob.ID, v knob.Value) error {
 	if own := OwnName(id.Interface()); own != "" {
-		return (&knob.Error{Op: "check", Knob: id, Err: OtherName{id.Interface(), own}}).WithHint(OtherName{Own: own}.Hint())
+		other := OtherName{id.Interface(), own}
+		return (&knob.Error{Op: "check", Knob: id, Err: other}).WithHint(other.Hint())
 	}
 	if err := l.refusal(id); err != nil {
 		return l.fail("check", id, err)

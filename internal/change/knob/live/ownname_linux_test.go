@@ -9,7 +9,6 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/change/knob/knobtest"
 	"github.com/linerate/linerate/internal/change/knob/live"
-	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
 // A change under an alternative name is refused by the backend too, for changes that no user types;
@@ -18,27 +17,19 @@ func TestAlternativeNameIsNotChanged(t *testing.T) {
 	const long = "interface-with-a-very-long-name"
 	ns := knobtest.NewNetNS(t)
 	ns.Do(t, func() {
-		c, err := nl.Dial()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
-		if err := c.AddLink("br0", "bridge"); err != nil {
-			t.Error(err)
-			return
-		}
-		for _, name := range []string{"ens3", long} {
-			out, err := exec.Command("ip", "link", "property", "add", "dev", "br0", "altname", name).CombinedOutput()
-			if err != nil {
+		ip := func(args ...string) {
+			if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
 				t.Errorf("ip: %v: %s", err, out)
-				return
 			}
+		}
+		ip("link", "add", "br0", "type", "bridge")
+		for _, name := range []string{"ens3", long} {
+			ip("link", "property", "add", "dev", "br0", "altname", name)
 			if own := live.OwnName(name); own != "br0" {
 				t.Errorf("own name of %s: %q", name, own)
 			}
 			id := knob.ID("link:" + name + "/mtu")
-			err = live.New().CheckWrite(t.Context(), id, "1400")
+			err := live.New().CheckWrite(t.Context(), id, "1400")
 			var other live.OtherName
 			if !errors.As(err, &other) || other.Own != "br0" || !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("check %s: %v", id, err)
